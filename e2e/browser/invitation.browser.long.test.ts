@@ -100,7 +100,7 @@ test(
         await page.getByLabel('E-mail address').fill('ada@example.com')
         await page.getByLabel('Password').fill(password)
         await page.getByRole('button', { name: 'Sign in' }).click()
-        await page.getByRole('heading', { name: 'You are a member already' }).waitFor()
+        await page.getByRole('heading', { name: 'You are already a member' }).waitFor()
         await look('member')
         await service.sql`delete from member where user_id = (select id from app_user where email = 'ada@example.com')
         and org_id = ${service.owner.org_id}`

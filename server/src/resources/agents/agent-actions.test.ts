@@ -183,7 +183,7 @@ describe('an action', () => {
     }
   })
 
-  it('an action says in the log who did it, by which request', async () => {
+  it('an action writes the actor and the request into the log', async () => {
     const id = await runningAgent()
     const { headers } = await act(id, 'pause')
     const [entry] = await test.sql<{
@@ -220,7 +220,7 @@ describe('actions at once (decision D46)', () => {
     assert.deepEqual(await movesOf(id), [['stopped', 'running']])
   })
 
-  it('actions at once of every kind leave a log without a gap, each move an allowed one, and events that fit it', async () => {
+  it('concurrent actions of every kind leave a log of allowed transitions without gaps, and matching events', async () => {
     const id = await runningAgent()
     const kinds = ['start', 'pause', 'stop', 'restart', 'update'] as const
     const replies = await Promise.all(
@@ -254,7 +254,7 @@ describe('actions at once (decision D46)', () => {
       assert.notDeepEqual([types[i - 1], types[i]], ['agent.stopped', 'agent.stopped'])
   })
 
-  it('actions at once and a deletion: later requests find nothing', async () => {
+  it('requests after a deletion find nothing, also with concurrent actions', async () => {
     const id = await runningAgent()
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>

@@ -88,7 +88,7 @@ describe('members of a configuration', () => {
     })
   }
 
-  it('members of a configuration are kept and answered as they were given', async () => {
+  it('members of a configuration are stored and returned unchanged', async () => {
     const { status, body } = await create(full)
     assert.equal(status, 201, JSON.stringify(body))
     const { model, tools, ...given } = body.config
@@ -96,7 +96,7 @@ describe('members of a configuration', () => {
     assert.deepEqual((await test.send('GET', `${agents}/${body.id}`)).body.config, body.config)
   })
 
-  it('members of a configuration that are wrong are all named at once', async () => {
+  it('an invalid configuration is refused with all of its errors at once', async () => {
     const { body } = await create({ retry: { max_attempts: 0 }, budget: { max_steps: 0 }, max_steps: 'x' })
     assert.deepEqual(body.error.details.map(({ field }: { field: string }) => field).sort(), [
       'config.budget.max_steps',

@@ -24,9 +24,9 @@ const schemaMembers = ['input_schema', 'output_schema'] as const
 const whole = Type.Object({ config: AgentConfigInput, metadata: MetadataInput })
 
 /**
- * What an agent consists of after `body` is applied to what it was, by JSON Merge Patch (decision D37). Creation is
- * the same, applied to the defaults (decision D39). What is merged must keep the bounds of decision D50 as a whole. Environment variables
- * that `body` does not name stay as they are kept, so that what cannot be read is not lost.
+ * The content of an agent after `body` is applied as a JSON Merge Patch (decision D37); for a creation, to the
+ * defaults (decision D39). The merged result must respect the bounds of decision D50. Environment variables that
+ * `body` does not name stay encrypted as they are, so that unreadable ones are not lost.
  */
 export function applyBody(
   body: AgentBody,
@@ -45,18 +45,18 @@ export function applyBody(
   const known = readableEnvironment(secrets, before) ?? {}
   const merged = mergePatch({ ...before.config, environment_variables: known }, patch) as Record<string, unknown>
   const metadata = mergePatch(before.metadata, body.metadata ?? {}) as Record<string, unknown>
-  // The service's own members are never the caller's to set or remove (decision D38).
+  // Callers cannot set or remove the members that the service sets (decision D38).
   delete metadata.created_by
   delete metadata.version
   merged.model ??= default_model
-  // A schema that is half of one and half of another is neither.
+  // Schemas are replaced whole, because a merge of two schemas is meaningless.
   for (const name of schemaMembers) if (isObject(patch[name])) merged[name] = patch[name]
   const { environment_variables, ...config } = merged
   const environment = isObject(environment_variables) ? environment_variables : {}
   const [first, ...others] = [
-    // As it will be answered: an environment without variables is no part of it.
+    // In the form of responses, which omit an empty environment.
     ...check(whole, { config: withEnvironment(config, environment), metadata }),
-    // Only those that are given: what is stored already need not be tried again.
+    // Only given schemas are compiled; stored ones are valid.
     ...schemaMembers.flatMap((name) => schemaIssues(`config.${name}`, patch[name])),
   ]
   if (first) throw invalid(first, ...others)
@@ -74,7 +74,7 @@ export function applyBody(
   }
 }
 
-/** Paths in `config` that the service does not know and that were not there before: they are kept and have no effect (decision D14). */
+/** Paths of new unknown members in `config`. They are stored but have no effect (decision D14). */
 export function newOpenMembers(body: AgentBody, before: Record<string, unknown> = {}): string[] {
   const known = new Set(openMembers(before))
   return openMembers(body.config ?? {}).filter((path) => !known.has(path))
@@ -84,7 +84,7 @@ function openMembers(config: object): string[] {
   return unknownMembers(AgentConfigPatch, config).kept
 }
 
-/** The entry of an agent's log that tells of new open members. */
+/** The log entry about new unknown members. */
 export function openMembersEntry(agent_id: string, members: readonly string[]): AgentLogEntry {
   const paths = members.map((path) => `config.${path}`)
   return {
@@ -95,14 +95,14 @@ export function openMembersEntry(agent_id: string, members: readonly string[]): 
   }
 }
 
-/** What an agent starts from. */
+/** The content to which a creation is applied. */
 export function emptyContent(id: string, default_model: string) {
   return { id, name: '', description: '', config: { model: default_model, tools: [] }, environment: null, metadata: {} }
 }
 
 /**
- * The environment variables of an agent, in the clear; undefined where they were kept with another secret key. Such an
- * agent is shown without them, and new ones take their place.
+ * The decrypted environment variables of an agent; undefined if they were encrypted with another secret key.
+ * Responses then omit them, and new variables replace them.
  */
 export function readableEnvironment(
   secrets: Secrets,
@@ -115,10 +115,10 @@ export function readableEnvironment(
   }
 }
 
-/** What of an agent is shown. */
+/** Members of an agent for responses. */
 type ShownAgent = Omit<AgentRow, 'settles_to' | 'launch_trigger' | 'revision'>
 
-/** An agent as family A answers it; with its prompt and environment variables everywhere but in lists (decision D41). */
+/** An agent in a response, with prompt and environment variables except in lists (decision D41). */
 export function agentView(row: ShownAgent, environment?: Record<string, string>) {
   const { system_prompt: _prompt, ...listed } = row.config
   return {
@@ -135,13 +135,13 @@ export function agentView(row: ShownAgent, environment?: Record<string, string>)
   }
 }
 
-/** An agent as the audit log compares it: what people decide about it. */
+/** The members of an agent for the audit log: those that users set. */
 export function auditedAgent(secrets: Secrets, row: ShownAgent) {
   const { status: _, last_activity: __, ...content } = agentView(row, readableEnvironment(secrets, row) ?? {})
   return content
 }
 
-/** A configuration with its environment variables, as the two are given and answered. */
+/** A configuration with its environment variables, in the form of requests and responses. */
 export function withEnvironment(config: Record<string, unknown>, environment: Record<string, unknown>) {
   return Object.keys(environment).length > 0 ? { ...config, environment_variables: environment } : config
 }

@@ -24,7 +24,7 @@ describe('totals of lists of agents', () => {
     full join (select status, sum(agents)::bigint as kept from agent_count where project_id = ${project_id} group by status) c using (status)
     where coalesce(counted, 0) <> coalesce(kept, 0)`
 
-  it('totals of lists of agents are those of a plain count at every moment, while agents are made, moved and removed at once', async (t) => {
+  it('totals of lists of agents equal a plain count at every moment, while agents are created, moved and deleted concurrently', async (t) => {
     const seed = testSeed()
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
     const { id, agents } = await newProject('counted')
@@ -67,7 +67,7 @@ describe('totals of lists of agents', () => {
     assert.equal(body.pagination.total, n)
   })
 
-  it('totals of lists of agents are returned with a page behind the last agent too, and are 0 where there is none', async () => {
+  it('totals of lists of agents are also returned with a page after the last agent, and are 0 without agents', async () => {
     const { agents } = await newProject('pages')
     for (const name of ['a', 'b', 'c']) await service.send('POST', agents, { body: { name } })
     const page = async (query: string) => (await service.send('GET', `${agents}?${query}`)).body
@@ -84,7 +84,7 @@ describe('totals of lists of agents', () => {
 })
 
 describe('an index of a table that is large already', () => {
-  it('an index of a table that is large already is built beside those who write, after a crash too', async () => {
+  it('an index of a large table is built while others write, also after a crash', async () => {
     const { sql, context } = { sql: service.sql, context: service.service.context }
     const { id, agents } = await newProject('indexed')
     await service.send('POST', agents, { body: { name: 'first' } })

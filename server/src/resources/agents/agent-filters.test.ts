@@ -37,7 +37,7 @@ describe('a list of agents', () => {
     }
   }
 
-  it('a list of agents is narrowed by a part of the name or the description, in which % and _ are themselves', async () => {
+  it('a list of agents is filtered by a part of the name or description, in which % and _ are literal', async () => {
     assert.deepEqual(await found({ search: 'SUPPORT' }), ['Support', 'support_2'])
     assert.deepEqual(await found({ search: 'bills' }), ['billing'])
     assert.deepEqual(await found({ search: '0%' }), ['billing'])
@@ -45,7 +45,7 @@ describe('a list of agents', () => {
     assert.deepEqual(await found({ search: 'nothing' }), [])
   })
 
-  it('a list of agents is narrowed by model, by tag, and by all of it together, counted exactly', async () => {
+  it('a list of agents is filtered by model, by tag and by all filters together, with an exact total', async () => {
     assert.deepEqual(await found({ model: 'builtin/script' }), ['Support', 'support_2'])
     assert.deepEqual(await found({ tag: 'eu' }), ['Support', 'billing'])
     assert.deepEqual(await found({ tag: 'eu', model: 'builtin/script', search: 'supp' }), ['Support'])

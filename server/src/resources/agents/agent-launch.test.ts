@@ -25,7 +25,7 @@ const launches = async (id: string) =>
   ).map(({ trigger }) => trigger)
 
 describe('launching an agent (decision D47)', () => {
-  it('launching an agent that does not exist creates it with defaults and lets it run', async () => {
+  it('launching an agent that does not exist creates it with defaults and runs it', async () => {
     const { status, headers, body } = await launch('new')
     assert.deepEqual([status, body], [201, { message: `Agent 'new' launched in project ${project_id}` }])
     assert.equal(headers.get('etag'), null)
@@ -45,7 +45,7 @@ describe('launching an agent (decision D47)', () => {
     ['error', ['launch']],
     ['running', []],
   ] as const) {
-    it(`launching an agent that is ${state} lets it run, and answers 200`, async () => {
+    it(`launching an agent that is ${state} runs it and returns 200`, async () => {
       const name = `known-${state}`
       const { body: made } = await test.send('POST', agents, { body: { name } })
       await eventually(async () => (await test.send('GET', `${agents}/${made.id}`)).body.status === 'running')
@@ -58,7 +58,7 @@ describe('launching an agent (decision D47)', () => {
     })
   }
 
-  it('launching an agent that is being created or updated confirms', async () => {
+  it('launching an agent that is being created or updated succeeds', async () => {
     const { body: made } = await test.send('POST', agents, { body: { name: 'in-between' } })
     assert.equal((await launch('in-between')).status, 200)
     await test.send('PUT', `${agents}/${made.id}`, { body: { description: 'x' } })
@@ -67,7 +67,7 @@ describe('launching an agent (decision D47)', () => {
     assert.deepEqual(await launches(made.id), ['create'])
   })
 
-  it('twenty times at once creates one', async () => {
+  it('twenty concurrent launches create one agent', async () => {
     const replies = await Promise.all(Array.from({ length: 20 }, () => launch('crowd')))
     assert.deepEqual(
       replies.map(({ status }) => status).sort((a, b) => a - b),
@@ -78,7 +78,7 @@ describe('launching an agent (decision D47)', () => {
     await eventually(async () => (await launches(found[0].id)).length === 1)
   })
 
-  it('launching an agent compares names in normal form, and bounds them as creation does', async () => {
+  it('launching an agent normalizes the name and limits its length like creation', async () => {
     assert.equal((await launch('Cafe\u0301')).status, 201)
     const again = await launch('Caf\u00e9')
     assert.deepEqual([again.status, again.body.message], [200, `Agent 'Caf\u00e9' launched in project ${project_id}`])
@@ -88,7 +88,7 @@ describe('launching an agent (decision D47)', () => {
     }
   })
 
-  it('launching an agent wants the number of a project of the organization', async () => {
+  it('launching an agent requires the number of a project of the organization', async () => {
     for (const project of [
       `proj_${project_id}`,
       String(project_id),

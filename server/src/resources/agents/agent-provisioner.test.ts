@@ -33,7 +33,7 @@ async function makeUnreadable(): Promise<string> {
 }
 
 describe('an agent that is being created (decision D34)', () => {
-  it('an agent that is being created is answered as creating and runs, with a log entry for each state, one event and its audit entry', async () => {
+  it('a new agent is returned as creating and then runs, with a log entry for each state, one event and one audit entry', async () => {
     const { id, name, project_id, status, created_at, updated_at } = await make()
     assert.equal(status, 'creating')
     assert.equal((await get(id)).status, 'running')
@@ -59,7 +59,7 @@ describe('an agent that is being created (decision D34)', () => {
     assert.equal((await get(id)).updated_at, updated_at)
   })
 
-  it('an agent that is being created runs also where the process that made it died before', async () => {
+  it('an agent that is being created also runs if the process that created it has died', async () => {
     const { id } = await make()
     await settled(id, 'running')
     await test.sql`delete from event where agent_id = ${id}`
@@ -71,7 +71,7 @@ describe('an agent that is being created (decision D34)', () => {
     )
   })
 
-  it('an agent that is being created of many at once settles all, each once', async () => {
+  it('many agents created at once all run, each launched once', async () => {
     const made = await Promise.all(Array.from({ length: 40 }, () => make()))
     await Promise.all(made.map(({ id }) => settled(id, 'running')))
     for (const { id } of made) assert.equal((await eventsOf(id)).length, 1)
@@ -79,7 +79,7 @@ describe('an agent that is being created (decision D34)', () => {
 })
 
 describe('an agent whose environment cannot be read', () => {
-  it('an agent whose environment cannot be read is in error after three attempts, and says why in its log and by events (decisions D34, D36, D94)', async () => {
+  it('an agent whose environment cannot be read is in error after three attempts, with the reason in its log and events (decisions D34, D36, D94)', async () => {
     const id = await makeUnreadable()
     await test.sql`update agent set status = 'creating', settles_to = 'running', launch_trigger = 'create', settle_attempts = 1, updated_at = now() where id = ${id}`
     await settled(id, 'error')
@@ -106,7 +106,7 @@ describe('an agent whose environment cannot be read', () => {
     assert.deepEqual(log.at(-1)?.context, { from: 'creating', to: 'error' })
   })
 
-  it('an agent whose environment cannot be read is in error at once where it has been waiting for a minute', async () => {
+  it('an agent whose environment cannot be read is in error at once if it has waited for a minute', async () => {
     const id = await makeUnreadable()
     await test.sql`update agent set status = 'updating', settles_to = 'paused', settle_attempts = 0, updated_at = now() - interval '61 seconds' where id = ${id}`
     await settled(id, 'error')
@@ -134,7 +134,7 @@ describe('an agent whose environment cannot be read', () => {
     assert.equal(deferred.wait.reason, 'agent_stopped')
   })
 
-  it('an agent whose environment cannot be read can still be read, listed, renamed and deleted; new variables heal it', async () => {
+  it('an agent whose environment cannot be read can still be read, listed, renamed and deleted; new variables repair it', async () => {
     const id = await makeUnreadable()
     await test.sql`update agent set status = 'error' where id = ${id}`
     const { body, status } = await test.send('GET', `${agents}/${id}`)
@@ -154,7 +154,7 @@ describe('an agent whose environment cannot be read', () => {
 })
 
 describe('an agent that was in error before it ever ran', () => {
-  it('an agent that was in error before it ever ran is launched by its restart, and not again by an update', async () => {
+  it('an agent that failed before it ever ran is launched by a restart, and not again by an update', async () => {
     const { id } = await make()
     await settled(id, 'running')
     await test.sql`delete from event where agent_id = ${id}`
@@ -170,7 +170,7 @@ describe('an agent that was in error before it ever ran', () => {
 })
 
 describe('a service that is started with another secret key', () => {
-  it('a service that is started with another secret key leads agents with environment variables that are being created into error, and lets the others run', async () => {
+  it('after a start with another secret key, new agents with environment variables go into error and the others run', async () => {
     const database = await makeTestDatabase()
     const first = await startOn(database.connection)
     const send = sender(first.url, first.first_owner!.api_key)

@@ -8,23 +8,23 @@ import { readableEnvironment } from './agent-content.ts'
 import { scope, settle } from './agent-transitions.ts'
 import { failProvisioning, listUnprovisioned, lockAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
 
-/** Agents looked after in one pass. */
+/** Maximum number of agents per sweep. */
 const batch = 100
-/** How often agents are looked for whose own process did not settle them. */
+/** Interval of the sweep for agents that their process did not provision. */
 const sweepInterval_ms = 1000
 
-/** Finishes `updating`, and what stands in `creating`, in the background (decisions D34, D35). */
+/** Ends the states `updating` and `creating` in the background (decisions D34, D35). */
 export interface AgentProvisioner {
-  /** Settles one agent now, after the commit of its update. */
+  /** Provisions one agent after the commit of its update. */
   settle(row: AgentRow): void
-  /** Resolves when everything that was asked for is done, and stops. */
+  /** Stops, and resolves when all started work is done. */
   stop(): Promise<void>
 }
 
 /**
- * Provisioning asks nothing of a model provider: it makes sure that a worker can read the stored configuration, which
- * fails where the environment variables were encrypted with another secret key. Agents left by a process that died are
- * found by a sweep, which is the work of processes that run tasks, so none stays in `updating`.
+ * Provisioning does not contact a model provider. It checks that a worker can decrypt the environment variables,
+ * which fails if they were encrypted with another secret key. With `sweeps`, in processes that run tasks, a sweep
+ * also handles agents of processes that died, so that no agent stays in `updating`.
  */
 export function startAgentProvisioner(context: Context, { sweeps }: { sweeps: boolean }): AgentProvisioner {
   const { sql, log } = context
@@ -34,8 +34,7 @@ export function startAgentProvisioner(context: Context, { sweeps }: { sweeps: bo
   const track = (work: Promise<unknown>): void => {
     const tracked = work
       .catch((error: unknown) => {
-        if (!(error instanceof Problem))
-          log.warn({ err: error }, 'an agent could not be provisioned; it will be tried again')
+        if (!(error instanceof Problem)) log.warn({ err: error }, 'an agent could not be provisioned; retrying')
       })
       .finally(() => running.delete(tracked))
     running.add(tracked)
@@ -46,8 +45,7 @@ export function startAgentProvisioner(context: Context, { sweeps }: { sweeps: bo
   const sweeping = sweeps
     ? startPeriodic(async () => void (running.size === 0 && (await sweep())), {
         every_ms: sweepInterval_ms,
-        onError: (error) =>
-          log.warn({ err: error }, 'unfinished agents could not be provisioned; it will be tried again'),
+        onError: (error) => log.warn({ err: error }, 'unfinished agents could not be provisioned; retrying'),
       })
     : undefined
 

@@ -27,7 +27,7 @@ async function agentIn(status: string, settles_to: string | null = null): Promis
 const remove = (id: string) => test.send('DELETE', `${agents}/${id}`)
 
 describe('deleting an agent (decision D45)', () => {
-  it('deleting an agent answers with its identifier, once', async () => {
+  it('deleting an agent returns its identifier, once', async () => {
     const { id } = await agentIn('running')
     const { status, body } = await remove(id)
     assert.deepEqual([status, body], [200, { message: 'Agent deleted', agent_id: id }])
@@ -44,7 +44,7 @@ describe('deleting an agent (decision D45)', () => {
     }
   })
 
-  it('deleting an agent of twenty at once is answered once', async () => {
+  it('of twenty concurrent deletions of an agent one succeeds', async () => {
     const { id } = await agentIn('running')
     const replies = await Promise.all(Array.from({ length: 20 }, () => remove(id)))
     assert.deepEqual(
@@ -90,7 +90,7 @@ describe('deleting an agent (decision D45)', () => {
     })
   }
 
-  it('deleting an agent takes everything of it along: versions, tasks, logs, environment', async () => {
+  it('deleting an agent deletes its versions, tasks, logs and environment', async () => {
     const { id } = await agentIn('running')
     await test.send('PUT', `${agents}/${id}`, { body: { description: 'second version' } })
     const { status, body: task } = await test.send('POST', `${agents}/${id}/tasks?wait=10`, {

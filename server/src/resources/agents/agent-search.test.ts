@@ -11,7 +11,7 @@ describe('a search among names and descriptions of agents', () => {
   before(async () => (service = await startTestService()))
   after(() => service.stop())
 
-  it('a search among names and descriptions of agents finds the same with the index of parts of texts and without the extension that it needs', async (t) => {
+  it('a search in names and descriptions of agents finds the same with the trigram index and without the extension', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
     const { sql } = service
     const project = await createProject(service.send, 'searched')

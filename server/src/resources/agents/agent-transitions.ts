@@ -7,7 +7,7 @@ import { emit, emitAll, type NewEvent } from '../../events/outbox.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { lockAgent, moveAgent, settleAgent, type AgentKey, type AgentRow } from './agents.queries.ts'
 
-/** Who makes a transition, for its log entry and its events. */
+/** Who requests a transition, for its log entry and events. */
 export interface Requester {
   user_id: string
   org_id: string
@@ -16,9 +16,9 @@ export interface Requester {
 }
 
 /**
- * Does an action to an agent in the caller's transaction: settles it first, moves it if its state allows, and makes
- * what follows true in the same transaction: log, events, and what becomes of its tasks (decisions D33, D45). An agent
- * that is already there is returned as it is. `by` is what the caller asked for where that was not the action itself.
+ * Applies an action to an agent in the caller's transaction: ends `creating` or `updating` first, then changes the
+ * state if allowed, with log, events and the effects on its tasks (decisions D33, D45). An agent that already has the
+ * target state is returned unchanged. `by` is the request of the caller if it differs from the action.
  */
 export async function transition(
   context: Context,
@@ -43,7 +43,7 @@ export async function transition(
         conflicting_value: settled.status,
         allowed: allowedActions(settled.status),
       },
-      { message: `An agent that is ${settled.status} cannot ${action}.` },
+      { message: `Cannot ${action} an agent that is ${settled.status}.` },
     )
   }
   await logMove(tx, moved, settled.status, requester, by ?? action)
@@ -69,7 +69,9 @@ export async function transition(
   return moved
 }
 
-/** Ends `creating` or `updating` of a locked agent, with the log entry and event of a launch; otherwise leaves it. */
+/**
+ * Ends `creating` or `updating` of a locked agent, with the log entry and event of a launch; otherwise does nothing.
+ */
 export async function settle(
   context: Context,
   tx: Sql,
@@ -121,7 +123,7 @@ export function moveEntry(
   }
 }
 
-/** The event of an agent that settled into running after it was created. */
+/** The event of a new agent that started running. */
 export function launchedEvent(
   row: AgentKey & Pick<AgentRow, 'name' | 'status' | 'created_by'>,
   org_id: string,

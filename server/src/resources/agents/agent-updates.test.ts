@@ -122,7 +122,7 @@ describe('an update (decisions D17, D37)', () => {
     })
   }
 
-  it('an update needs something to update', async () => {
+  it('an update without members is refused', async () => {
     const { id } = await make()
     for (const body of [{}, { status: 'running' }]) {
       const { status, body: answer } = await update(id, body)
@@ -133,7 +133,7 @@ describe('an update (decisions D17, D37)', () => {
     }
   })
 
-  it('an update cannot take away a name, config or metadata', async () => {
+  it('an update cannot remove the name, config or metadata', async () => {
     const { id } = await make()
     for (const member of ['name', 'config', 'metadata']) {
       const { status, body } = await update(id, { [member]: null })
@@ -155,14 +155,14 @@ describe('an update (decisions D17, D37)', () => {
     )
   })
 
-  it('an update advances updated_at strictly, however fast they come', async () => {
+  it('an update advances updated_at strictly, also for updates in quick succession', async () => {
     const { id, updated_at } = await make()
     const times: string[] = [updated_at]
     for (let i = 0; i < 10; i++) times.push((await update(id, { description: String(i) })).body.updated_at)
     assert.deepEqual(times, [...new Set(times)].sort())
   })
 
-  it('an update of twenty at once loses none that names another member', async () => {
+  it('twenty concurrent updates of different members are all kept', async () => {
     const { id } = await make()
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => update(id, { metadata: { [`m${i}`]: i } })))
     assert.deepEqual(

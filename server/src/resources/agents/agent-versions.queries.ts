@@ -1,11 +1,11 @@
 import { notFound } from '#contract/core/problems.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** A version of an agent as it is kept; environment variables are encrypted with the agent's id. */
+/** A stored version of an agent. Environment variables are encrypted with the agent's id as associated data. */
 export interface AgentVersionRow {
   agent_id: string
   version: number
-  /** Whether it is the one that the agent has, as of the same moment. */
+  /** Whether it is the current version, in the same snapshot. */
   current: boolean
   name: string
   description: string
@@ -15,7 +15,7 @@ export interface AgentVersionRow {
   created_at: string
 }
 
-/** A version of an agent; 404 where it never had such a one. */
+/** A version of an agent; throws 404 if it does not exist. */
 export async function requireVersion(sql: Sql, agent_id: string, version: string | number): Promise<AgentVersionRow> {
   const [row] = /^\d{1,9}$/.test(String(version))
     ? await sql<AgentVersionRow>`
@@ -27,7 +27,7 @@ export async function requireVersion(sql: Sql, agent_id: string, version: string
   return row
 }
 
-/** A page of an agent's versions, the newest first; prompts and environment variables stay in the database (decision D41). */
+/** A page of an agent's versions, newest first, without prompts and environment variables (decision D41). */
 export async function listVersions(
   sql: Sql,
   agent_id: string,

@@ -16,7 +16,7 @@ import { lockAgent, updateAgent, type AgentContent, type AgentRow } from './agen
 import { requesterOf, loadAgent } from './agents.routes.ts'
 import type { AgentProvisioner } from './agent-provisioner.ts'
 
-/** Versions of agents and the way back to them. */
+/** Routes of versions of agents, and of the rollback. */
 export function agentVersionRoutes(
   app: FastifyInstance,
   http: HttpContext,
@@ -74,7 +74,7 @@ export function agentVersionRoutes(
   })
 }
 
-/** Makes the next version of a locked agent, under its present name where another agent has the old one by now. */
+/** Creates the next version of a locked agent. It keeps its current name if another agent has the old one now. */
 async function restore(tx: Sql, before: AgentRow, content: AgentContent, user_id: string): Promise<AgentRow> {
   const settles_to = settlesTo(before.status) ?? before.settles_to
   try {

@@ -66,7 +66,7 @@ describe('versions of an agent', () => {
     assert.deepEqual([page.versions[0].version, page.pagination.has_more], [0, false])
   })
 
-  it('versions of an agent are read whole, with what the agent was then', async () => {
+  it('a version of an agent is returned with the complete content of that time', async () => {
     const made = await make()
     const version = await get(`${made.id}/versions/0`)
     assert.deepEqual([version.name, version.current], [made.name, false])
@@ -74,7 +74,7 @@ describe('versions of an agent', () => {
     assert.equal((await get(`${made.id}/versions/1`)).config.environment_variables.TOKEN, 'second value')
   })
 
-  it('versions of an agent that it never had do not exist', async () => {
+  it('a version that an agent never had is 404', async () => {
     const { id } = await make()
     for (const version of ['2', '-1', 'latest', '1.0', '99999999999'])
       assert.deepEqual([(await get(`${id}/versions/${version}`)).error.code, version], ['resource_not_found', version])
@@ -114,7 +114,7 @@ describe('a rollback', () => {
     assert.deepEqual([task.status, task.agent_version], ['completed', 2])
   })
 
-  it('a rollback leaves the name where another agent has it by now', async () => {
+  it('a rollback keeps the current name if another agent has taken the old one', async () => {
     const made = await make()
     await test.send('POST', agents, { body: { name: made.name } })
     const { status, body } = await rollback(made.id, 0)
@@ -135,7 +135,7 @@ describe('a rollback', () => {
     })
   }
 
-  it('a rollback honours If-Match, and needs the scope', async () => {
+  it('a rollback checks If-Match and requires the scope', async () => {
     const { id } = await make()
     assert.equal((await rollback(id, 0, { 'if-match': '"1"' })).status, 412)
     assert.equal((await rollback(id, 0, { 'if-match': '"2"' })).status, 200)
@@ -145,7 +145,7 @@ describe('a rollback', () => {
     assert.equal((await test.send('GET', `${agents}/${id}/versions`, { key })).status, 200)
   })
 
-  it('a rollback of twenty at once makes twenty versions', async () => {
+  it('twenty concurrent rollbacks make twenty versions', async () => {
     const { id } = await make()
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => rollback(id, i % 2)))
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])

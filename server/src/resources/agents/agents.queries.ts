@@ -10,14 +10,14 @@ import { insertAudits, type AuditRow } from '../../events/audit/audit.ts'
 import { insertEvents, noteEvents, type NewEvent, type WrittenEvent } from '../../events/outbox.ts'
 import { agentStats, type AgentStats } from '../tasks/stats.queries.ts'
 
-/** An agent as it is kept. `config` is without environment variables; those are encrypted in `environment`. */
+/** The row of an agent. `config` has no environment variables; those are encrypted in `environment`. */
 export interface AgentRow {
   id: string
   project_id: number
   name: string
   description: string
   status: AgentState
-  /** Where `creating` and `updating` lead; null in every other state. */
+  /** The state after `creating` or `updating`; null in every other state. */
   settles_to: 'running' | 'paused' | 'stopped' | null
   launch_trigger: 'create' | 'launch' | null
   revision: number
@@ -35,7 +35,7 @@ const columns = (sql: Sql) => sql.fragment`
   id, project_id, name, description, status, settles_to, launch_trigger, revision, version, config, environment, metadata,
   created_by, created_at, updated_at, last_activity`
 
-/** What a new agent, or a new version of one, consists of. */
+/** The content of a new agent or a new version. */
 export interface AgentContent {
   name: string
   description: string
@@ -44,20 +44,20 @@ export interface AgentContent {
   metadata: Record<string, unknown>
 }
 
-/** Names an agent by its own and its project's identifier: another project's does not exist. */
+/** Key of an agent within its project. */
 export interface AgentKey {
   id: string
   project_id: number
 }
 
-/** An agent of a project; 404 where it is none. */
+/** An agent of a project; throws 404 if it does not exist. */
 export async function requireAgent(sql: Sql, key: AgentKey): Promise<AgentRow> {
   const row = isId('agent', key.id) ? await findAgent(sql, key) : undefined
   if (!row) throw notFound('agent_not_found', 'agent', key.id.slice(0, 100))
   return row
 }
 
-/** An agent as a path names it, in a project that it names too, for a caller of an organization. */
+/** The agent and project ids of a path, with the caller's organization. */
 export interface AgentPath extends AgentKey {
   org_id: string
 }
@@ -66,8 +66,8 @@ export interface AgentPath extends AgentKey {
 export type AgentWithStats = AgentRow & { stats: AgentStats }
 
 /**
- * The agents of the given paths, in their order, with their task statistics; undefined for one of another organization
- * or a missing one. One statement, which finds each by its key however large the tables are.
+ * The agents of the given paths in their order, with task statistics; undefined for an agent that does not exist in
+ * the organization. One statement that finds each by primary key.
  */
 export async function findAgentsWithStats(
   sql: Sql,
@@ -80,34 +80,36 @@ export async function findAgentsWithStats(
   return inOrder(paths, rows)
 }
 
-/** A path of a caller's, with the credential that the caller has. */
+/** A path with the credential of its caller. */
 export interface AskedPath extends AgentPath {
   credential_id: string
-  /** A request whose earlier equal ones are looked for. */
+  /** A request for which earlier equal requests are searched. */
   repeated?: AskedRequest | undefined
 }
 
-/** An agent that is asked to do a task, and what decides whether it takes one. */
+/** An agent for a new task, with what decides whether it accepts the task. */
 export interface AgentAndRoom extends AgentRow {
   project_name: string
-  /** As many tasks wait for it already as may. */
+  /** Whether its queue has reached the limit. */
   is_full: boolean
-  /** Whether there is a budget that its tasks for this caller spend. */
+  /** Whether a budget applies to its tasks for this caller. */
   has_budget: boolean
-  /** The events of tasks that webhooks have subscribed to, each once, in the order of their names; null where none has. */
+  /**
+   * The task events that webhooks have subscribed to, without duplicates, ordered by name; null if there are none.
+   */
   subscriptions: string[] | null
-  /** Whose model tokens it uses, and how many it has used in the running hour. */
+  /** The subject of its token limit, and the tokens used in the current hour. */
   token_subject: string
   tokens_used: number
-  /** Of its organization: see `LockedTask`. */
+  /** Version of the organization's providers: see `LockedTask`. */
   providers_version: number
-  /** Whether its `last_activity` is of this second. */
+  /** Whether its `last_activity` is in the current second. */
   is_fresh: boolean
-  /** Whether the request of its path has an earlier equal one; undefined where no path of the statement has one. */
+  /** Whether there is an earlier equal request for its path; undefined if no path of the statement asks for that. */
   is_repeated?: boolean
 }
 
-/** The agents that paths name, as `findAgentsWithStats` finds them, with what decides whether each takes a task. */
+/** Like `findAgentsWithStats`, with what decides whether each agent accepts a task. */
 export async function findAgentsAndRoom(
   sql: Sql,
   paths: readonly AskedPath[],
@@ -136,7 +138,7 @@ function areRepeatedIn({ fragment }: Sql, paths: readonly AskedPath[]): Fragment
   return fragment`, ${isRepeated({ fragment }, asked, fragment`asked.nth`)} as is_repeated`
 }
 
-/** Rows of agents that paths name, as `found`, each with its place among them, as `asked.nth`; each is found by its key. */
+/** SQL for the agents of paths as `found`, by primary key, with their positions as `asked.nth`. */
 function named({ fragment }: Sql, paths: readonly AgentPath[]): Fragment {
   return fragment`unnest(${paths.map(({ id }) => id)}::text[], ${paths.map(({ project_id }) => project_id)}::bigint[],
       ${paths.map(({ org_id }) => org_id)}::text[]) with ordinality as asked(agent_id, of_project, of_org, nth)
@@ -158,7 +160,7 @@ async function findAgent(sql: Sql, key: AgentKey): Promise<AgentRow | undefined>
   return row
 }
 
-/** Locks an agent for the rest of the transaction, so that what is read stays true; 404 where it is gone. */
+/** Locks an agent until the transaction ends; throws 404 if it does not exist. */
 export async function lockAgent(tx: Sql, key: AgentKey): Promise<AgentRow> {
   const [row] = await tx.run<AgentRow>(tx.fragment`
     select ${columns(tx)} from agent where id = ${key.id} and project_id = ${key.project_id} for update`)
@@ -166,37 +168,37 @@ export async function lockAgent(tx: Sql, key: AgentKey): Promise<AgentRow> {
   return row
 }
 
-/** Locks the agent of a name; undefined where the project has none. */
+/** Locks an agent by name; undefined if the project has none. */
 export async function lockAgentByName(tx: Sql, project_id: number, name: string): Promise<AgentRow | undefined> {
   const [row] = await tx.run<AgentRow>(tx.fragment`
     select ${columns(tx)} from agent where project_id = ${project_id} and name = ${name} for update`)
   return row
 }
 
-/** An agent to be created by a user of an organization. */
+/** An agent to create. */
 export interface NewAgent extends AgentKey {
-  /** The project as the request named it, for the answer that there is none (decision D24). */
+  /** The project id of the request, for the 404 (decision D24). */
   project_named: string | number
   org_id: string
   content: AgentContent
   created_by: string
-  /** Whose model tokens it uses. */
+  /** The subject of its token limit. */
   token_subject: string
 }
 
-/** What is written with new agents, each by the agent's id: of those that are not made it is not written. */
+/** Entries that are written with new agents, by agent id; not written for agents that are not created. */
 export interface MadeWithAgents {
   logs: readonly AgentLogRow[]
-  /** Their `after` is without the times of the agent, which the statement adds. */
+  /** Their `after` lacks the timestamps of the agent, which the statement adds. */
   audits: readonly AuditRow[]
   events: readonly NewEvent[]
 }
 
 /**
- * Creates agents, each with its first version, its log and audit entries and its event, all in one statement, so that it needs no
- * transaction; gives their rows in their order. Nothing is left to provision, so they run; the rows say `creating`, as answers do (decision D34). In
- * the place of one whose project the organization does not have is `project_not_found`, of one whose name is taken `agent_conflict`
- * (decision D44).
+ * Creates agents with their first version, log and audit entries and event in one statement, which needs no
+ * transaction. Returns the rows in their order. New agents need no provisioning and are stored as running, but the
+ * returned rows say `creating`, as responses do (decision D34). An agent that cannot be created has a problem
+ * instead: `project_not_found`, or `agent_conflict` for a taken name (decision D44).
  */
 export async function insertAgents(
   sql: Sql,
@@ -249,8 +251,8 @@ export async function insertAgents(
 }
 
 /**
- * Gives a locked agent new content as its next version, in `updating`. `settles_to` is where it returns; `updated_at`
- * always advances (decision D37).
+ * Stores the next version of a locked agent, which becomes `updating`. `settles_to` is the state after it;
+ * `updated_at` always increases (decision D37).
  */
 export async function updateAgent(
   tx: Sql,
@@ -280,8 +282,8 @@ async function insertVersion(tx: Sql, row: AgentRow, user_id: string): Promise<v
 }
 
 /**
- * Moves an agent by an action if its state allows, and returns it; undefined if not. Check and change are one
- * statement, so of two callers at once only one can pass (decision D46).
+ * Changes the state of an agent by an action if the current state allows it; returns undefined otherwise. Check and
+ * change are one statement, so of two concurrent callers only one succeeds (decision D46).
  */
 export async function moveAgent(
   tx: Sql,
@@ -299,8 +301,8 @@ export async function moveAgent(
 }
 
 /**
- * Ends `creating` or `updating`; undefined where the agent was in neither, or another change came first (`revision`).
- * The revision stays: where the agent settles was decided by the change before, and its ETag should outlive that.
+ * Ends `creating` or `updating`; returns undefined if the agent is in another state or has another `revision`. The
+ * revision does not change: the ETag of the update stays valid.
  */
 export async function settleAgent(tx: Sql, id: string, revision: number): Promise<AgentRow | undefined> {
   const [row] = await tx.run<AgentRow>(tx.fragment`
@@ -310,7 +312,10 @@ export async function settleAgent(tx: Sql, id: string, revision: number): Promis
   return row
 }
 
-/** Counts a failed attempt to settle; the third, or one a minute after the change, leads to `error` (decision D34). */
+/**
+ * Counts a failed provisioning attempt. The third, or one more than a minute after the change, sets `error` (decision
+ * D34).
+ */
 export async function failProvisioning(tx: Sql, id: string, revision: number): Promise<AgentState | undefined> {
   const [row] = await tx<{ status: AgentState }>`
     update agent set settle_attempts = settle_attempts + 1,
@@ -321,14 +326,14 @@ export async function failProvisioning(tx: Sql, id: string, revision: number): P
   return row?.status
 }
 
-/** Agents whose creation or update was not settled by the process that made it. */
+/** Agents whose creation or update has not been provisioned. */
 export async function listUnprovisioned(sql: Sql, limit: number): Promise<{ id: string; project_id: number }[]> {
   return sql`select id, project_id from agent where status in ('creating', 'updating') order by updated_at limit ${limit}`
 }
 
 /**
- * Removes an agent with its versions. Its tasks, log and metrics are invisible without it. The engine, called by
- * `cancelTasks`, purges them in batches, so that no caller waits for a large agent (decision D45).
+ * Deletes an agent with its versions. Its tasks, log and metrics are invisible without it. The engine removes them in
+ * batches (see `cancelTasks`), so that no caller waits for a large agent (decision D45).
  */
 export async function deleteAgent(tx: Sql, id: string): Promise<void> {
   await tx`
@@ -336,10 +341,10 @@ export async function deleteAgent(tx: Sql, id: string): Promise<void> {
     delete from agent where id = ${id}`
 }
 
-/** Adds up what the connections of all processes have counted of agents; gives how many rows went. */
+/** Merges the agent counts of all connections; returns the number of removed rows. */
 export async function foldAgentCounts(sql: Sql): Promise<number> {
   return sql.begin(async (tx) => {
-    // Alone: no other transaction writes under backend 0. Locked rows are left for the next time.
+    // Only one transaction may write the rows of backend 0. Locked rows are skipped until the next run.
     const [{ alone } = { alone: false }] = await tx<{ alone: boolean }>`
       select pg_try_advisory_xact_lock(hashtext('cadre agent counts')) as alone`
     if (!alone) return 0
@@ -365,7 +370,7 @@ function nameTaken(name: string): Problem {
   return new Problem('agent_conflict', { resource_type: 'agent', conflicting_field: 'name', conflicting_value: name })
 }
 
-/** A new agent's identifier, known before the row so that its secrets can be bound to it. */
+/** An id for a new agent, created before its row because its secrets are encrypted with it. */
 export function newAgentId(): string {
   return newId('agent')
 }

@@ -41,7 +41,7 @@ import { requireDelegates } from './delegates.ts'
 import { makeListAgents, makeReadAgent } from './read-agents.ts'
 import type { AgentProvisioner } from './agent-provisioner.ts'
 
-/** Agents (spec 4.4 and 3, decisions D33–D47). */
+/** Routes of agents (spec 4.4 and 3, decisions D33–D47). */
 export function agentRoutes(
   app: FastifyInstance,
   http: HttpContext,
@@ -150,7 +150,7 @@ export function agentRoutes(
         const row = await lockAgent(tx, loaded)
         requireMatch(request.headers['if-match'], row.revision)
         const state = row.settles_to ?? row.status
-        // One without an event of its launch gets none of its stop either.
+        // An agent without a launch event gets no stop event.
         if (row.launch_trigger === null && (state === 'running' || state === 'paused')) {
           await emit(tx, 'agent.stopped', scope(row, principal), {
             agent: eventAgent({ ...row, status: 'stopped' }),
@@ -200,7 +200,8 @@ export function agentRoutes(
         throw notFound('project_not_found', 'project', body.project_id)
       })
       await requireTokens(sql, http.authentication, principal)
-      // Of two that launch a new name at once the second finds it taken, and then confirms what the first made.
+      // Of two concurrent launches of a new name, the second finds the name taken and then launches the existing
+      // agent.
       const created = await sql
         .begin((tx) => launch(tx, handling, project.id, name))
         .catch((error: unknown) => {
@@ -212,7 +213,7 @@ export function agentRoutes(
     },
   })
 
-  /** Makes the agent of this name run (decision D47); gives whether it had to be created. */
+  /** Launches the agent with this name (decision D47). Returns whether it was created. */
   async function launch(tx: Sql, handling: Loading, project_id: number, name: string): Promise<boolean> {
     const known = await lockAgentByName(tx, project_id, name)
     if (known) {
@@ -241,7 +242,7 @@ export function agentRoutes(
     return detailed(row)
   }
 
-  /** An agent as the request describes it, with its project as a number and as the request named it. */
+  /** The agent to create for a request. */
   function creationOf(
     handling: Loading,
     project: { id: number; named: string | number },
@@ -269,19 +270,19 @@ function loadProject({ sql, params, principal }: Loading) {
   return requireProject(sql, params.project_id!, principal)
 }
 
-/** The agent that the path names, in the project that the path names. */
+/** The agent of a path; throws 404 if it does not exist. */
 export async function loadAgent({ sql, params, principal }: Loading): Promise<AgentRow> {
   const project = await requireProject(sql, params.project_id!, principal)
   return requireAgent(sql, { id: params.agent_id!, project_id: project.id })
 }
 
-/** One of the agents that are created together. */
+/** One agent of a batch. */
 interface CreationItem {
   handling: Loading
   creation: Creation
 }
 
-/** What launching does to an agent that is there; in every other state it is on its way already. */
+/** The action that launches an existing agent, by state. In other states it is already running or starting. */
 const launchActions: Partial<Record<AgentState, AgentAction>> = { paused: 'start', stopped: 'start', error: 'restart' }
 
 const actionDone = {
@@ -291,7 +292,7 @@ const actionDone = {
   restart: 'agent.restarted',
 } as const satisfies Record<AgentAction, AuditAction>
 
-/** Writes down what an action did; an agent that was there already was not moved, and has its old revision. */
+/** Records an action in the audit log if it changed the revision of the agent. */
 async function recordMove(
   tx: Sql,
   actor: Actor,
@@ -309,7 +310,7 @@ function auditKey({ id, project_id }: AgentKey) {
   return { target: id, project_id }
 }
 
-/** Who asks, for what a transition leaves behind. */
+/** The requester of a transition. */
 export function requesterOf({ principal, request_id }: Loading): Requester {
   return { user_id: principal.user_id, org_id: principal.org_id, subject: principal.subject, request_id }
 }

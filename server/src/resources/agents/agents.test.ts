@@ -31,7 +31,7 @@ async function make(body: object = {}, path = agents): Promise<any> {
 }
 
 describe('creating an agent (spec 4.4, decisions D38, D39)', () => {
-  it('creating an agent needs a name alone, and answers with defaults, creating, without stats', async () => {
+  it('creating an agent needs only a name, and returns defaults and the state creating, without stats', async () => {
     const name = newName()
     const { status, body } = await create({ name })
     assert.equal(status, 201)
@@ -51,7 +51,7 @@ describe('creating an agent (spec 4.4, decisions D38, D39)', () => {
     })
   })
 
-  it('creating an agent keeps everything that is given, unknown members of config too (decision D14)', async () => {
+  it('creating an agent stores every given member, also unknown ones of config (decision D14)', async () => {
     const config = {
       model: 'openai/gpt-x',
       temperature: 0,
@@ -77,7 +77,7 @@ describe('creating an agent (spec 4.4, decisions D38, D39)', () => {
     assert.deepEqual(made.metadata, { other: 1, created_by: test.owner.user_id, version: '1.0.0' })
   })
 
-  it('creating an agent keeps environment variables encrypted, in no version and no list in the clear (decision S4)', async () => {
+  it('creating an agent encrypts environment variables; no version and no list has them in clear (decision S4)', async () => {
     const made = await make({ config: { environment_variables: { TOKEN: 'canary-4711' } } })
     await test.send('PUT', `${agents}/${made.id}`, {
       body: { config: { environment_variables: { OTHER: 'canary-4712' } } },
@@ -131,7 +131,7 @@ describe('the bounds of an agent (decision D50)', () => {
     ['metadata of 16 KiB', { metadata: { a: 'x'.repeat(16_384 - 8) } }],
   ]
   for (const [what, body] of taken) {
-    it(`the bounds of an agent leave room for ${what}`, async () => {
+    it(`the bounds of an agent allow ${what}`, async () => {
       const { status, body: made } = await create({ name: newName(), ...body })
       assert.equal(status, 201, JSON.stringify(made).slice(0, 500))
       const { body: read } = await test.send('GET', `${agents}/${made.id}`)
@@ -218,7 +218,7 @@ describe('the bounds of an agent (decision D50)', () => {
     ['metadata of a byte more than 16 KiB', { metadata: { a: 'x'.repeat(16_384 - 7) } }, 'metadata', 'too_long'],
   ]
   for (const [what, body, field, code] of refused) {
-    it(`the bounds of an agent refuse ${what}, on creation and on update alike`, async () => {
+    it(`the bounds of an agent forbid ${what}, on creation and on update`, async () => {
       const target = await make()
       for (const reply of [
         await create({ name: newName(), ...body }),
@@ -237,7 +237,7 @@ describe('the bounds of an agent (decision D50)', () => {
     })
   }
 
-  it('the bounds of an agent hold for what an update makes of the whole, not only for what it sends', async () => {
+  it('the bounds of an agent apply to the result of an update, not only to the sent members', async () => {
     const made = await make({ config: { environment_variables: many(60, () => 'x') }, metadata: many(40, (i) => i) })
     const update = (body: object) => test.send('PUT', `${agents}/${made.id}`, { body })
     const more = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`m${i}`, 'x']))
@@ -267,7 +267,7 @@ describe('names of agents (decision D44)', () => {
     }
   })
 
-  it('names of agents are unique in their project alone, exactly: case and white space count', async () => {
+  it('names of agents are unique within their project; case and white space count', async () => {
     const name = newName()
     await make({ name })
     assert.equal((await create({ name })).status, 409)
@@ -288,7 +288,7 @@ describe('names of agents (decision D44)', () => {
     assert.equal((await rename(two.id, one.name)).status, 200)
   })
 
-  it('names of agents are given to exactly one of twenty that ask at once', async () => {
+  it('of twenty agents created concurrently with one name exactly one gets it', async () => {
     const name = newName()
     const replies = await Promise.all(Array.from({ length: 20 }, () => create({ name })))
     assert.deepEqual(
@@ -352,7 +352,7 @@ describe('listing agents (decisions D41, D43, D51)', () => {
     assert.deepEqual(pagination, { total: 8, limit: 20, offset: 0, has_more: false })
   })
 
-  it('listing agents is newest first, or sorted as asked, names by code point', async () => {
+  it('listing agents returns the newest first, or sorts as requested, names by code point', async () => {
     const byCodePoint = listed.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     assert.deepEqual(await found(''), listed.toReversed())
     assert.deepEqual(await found('sort=-created_at'), listed.toReversed())
@@ -361,7 +361,7 @@ describe('listing agents (decisions D41, D43, D51)', () => {
     assert.deepEqual(await found('sort=-name'), byCodePoint.toReversed())
   })
 
-  it('listing agents goes in steps, each agent once', async () => {
+  it('listing agents in pages returns each agent once', async () => {
     const steps = []
     for (let offset = 0; offset < 9; offset += 3) steps.push(await get(`sort=created_at&limit=3&offset=${offset}`))
     assert.deepEqual(
@@ -389,7 +389,7 @@ describe('listing agents (decisions D41, D43, D51)', () => {
     assert.deepEqual(await found('sort=-created_at'), listed.toReversed())
   })
 
-  it('listing agents shows those in a state', async () => {
+  it('listing agents filters by state', async () => {
     const {
       agents: [first],
     } = await get('sort=name')
@@ -403,7 +403,7 @@ describe('listing agents (decisions D41, D43, D51)', () => {
 })
 
 describe('reading an agent (decisions D41, D42)', () => {
-  it('reading an agent shows prompt and environment variables where they are set, and statistics', async () => {
+  it('reading an agent returns the prompt and environment variables if set, and statistics', async () => {
     const bare = await make()
     const { status, body } = await test.send('GET', `${agents}/${bare.id}`)
     assert.equal(status, 200)
@@ -421,7 +421,7 @@ describe('reading an agent (decisions D41, D42)', () => {
     assert.deepEqual(read.config, full.config)
   })
 
-  it('reading an agent is for its organization and in its project: anywhere else it does not exist', async () => {
+  it('an agent is 404 outside its project and for other organizations', async () => {
     const made = await make()
     const elsewhere = await newProject('elsewhere')
     const { key } = await makeKey(test, await makePerson(test), ['admin'])

@@ -12,18 +12,18 @@ import { insertAgents, type AgentRow, type NewAgent } from './agents.queries.ts'
 
 const groupMax = 64
 const concurrency = 2
-/** One larger group costs less than two, unless the one that runs is held up so long. */
+/** After so long, a second batch may run beside the first. Before that, one larger batch is cheaper. */
 const apart_ms = 50
-/** Of what an agent has to store, in characters, where it shares a statement. */
+/** Maximum size of an agent's content that shares a statement, in characters. */
 const groupedMax_chars = 16_384
 
-/** An agent to be created, by whom, and how the audit log tells it. */
+/** An agent to create, with its requester and its audit log entry. */
 export interface Creation {
   agent: NewAgent
   launch_trigger: 'create' | 'launch'
   requester: Requester
   actor: Actor
-  /** Paths in its configuration that the service does not know. */
+  /** Paths of unknown members in its configuration. */
   open_members: readonly string[]
   audit: { action: 'agent.created' | 'agent.launched'; detail?: Record<string, unknown> }
 }
@@ -31,11 +31,11 @@ export interface Creation {
 /** Creates agents with their first version, their log and audit entries, and the event of their launch. */
 export interface CreateAgents {
   /**
-   * One; throws `project_not_found` and `agent_conflict`. In the caller's transaction where there is one, otherwise in a statement that
-   * it may share with agents that are created at the same time.
+   * Creates one agent: in the caller's transaction if there is one, otherwise in a statement that it may share with
+   * concurrent creations. Throws `project_not_found` and `agent_conflict`.
    */
   create: (sql: Sql, creation: Creation) => Promise<AgentRow>
-  /** Several in the caller's transaction: of each, in their order, its row or why there is none. */
+  /** Creates several agents in the caller's transaction. Returns the row or the problem of each, in their order. */
   createAll: (tx: Sql, creations: readonly Creation[]) => Promise<(AgentRow | Problem)[]>
 }
 
@@ -71,7 +71,7 @@ export function makeCreateAgents({ secrets, database, engine }: Context): Create
   return { create, createAll }
 }
 
-/** A new agent as it is stored, but for its times. */
+/** The row of a new agent, without timestamps. */
 function asMade({
   id,
   project_id,
@@ -92,7 +92,7 @@ function asMade({
   } as const
 }
 
-/** What the log of a new agent says. */
+/** The log entries of a new agent. */
 function entriesOf({ agent, launch_trigger, requester, open_members }: Creation): AgentLogEntry[] {
   const { id, created_by } = agent
   return [
@@ -102,7 +102,7 @@ function entriesOf({ agent, launch_trigger, requester, open_members }: Creation)
   ]
 }
 
-/** What the audit log says of a new agent, but for its times. */
+/** The audit log entry of a new agent, without timestamps. */
 function auditOf(secrets: Secrets, { agent, actor, audit }: Creation): AuditRow {
   const times = { created_at: '', updated_at: '', last_activity: null }
   const { created_at: _, updated_at: __, ...after } = auditedAgent(secrets, { ...asMade(agent), ...times })
@@ -110,7 +110,7 @@ function auditOf(secrets: Secrets, { agent, actor, audit }: Creation): AuditRow 
   return auditRow({ ...actor, org_id }, { ...audit, target: id, project_id, after })
 }
 
-/** Whether an agent may share a statement with others: one with much to store makes none of them wait. */
+/** Whether an agent may share a statement with others. A large one may not, so that others do not wait for it. */
 export function mayShare({ agent: { content } }: Creation): boolean {
   const { config, metadata, environment } = content
   return JSON.stringify([config, metadata]).length + (environment?.length ?? 0) <= groupedMax_chars

@@ -4,8 +4,8 @@ import { delegateName } from '../../engine/tools/delegate/delegates.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 
 /**
- * Throws `validation_error` where `config.delegates` names an agent that the project does not have, or a version that the agent
- * never had, or where two of them would be one tool. Agents of other projects do not exist here.
+ * Throws `validation_error` if `config.delegates` has an agent that is not in the project, an unknown version, or two
+ * delegates with the same tool name.
  */
 export async function requireDelegates(
   sql: Sql,
@@ -29,7 +29,7 @@ export async function requireDelegates(
       return [
         {
           field: `${field}.agent_id`,
-          message: 'is no agent of this project',
+          message: 'is not an agent of this project',
           code: 'invalid_choice',
           provided: agent_id,
         },
@@ -38,7 +38,7 @@ export async function requireDelegates(
       return [
         {
           field: `${field}.version`,
-          message: 'is no version of this agent',
+          message: 'is not a version of this agent',
           code: 'invalid_choice',
           provided: version,
         },
@@ -46,7 +46,12 @@ export async function requireDelegates(
     const tool = delegateName(name ?? agent)
     if (taken.has(tool))
       return [
-        { field: `${field}.name`, message: `makes a second tool ${tool}`, code: 'invalid_choice', provided: name },
+        {
+          field: `${field}.name`,
+          message: `is a duplicate: another delegate has the tool name ${tool}`,
+          code: 'invalid_choice',
+          provided: name,
+        },
       ]
     taken.add(tool)
     return []

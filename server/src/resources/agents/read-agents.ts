@@ -9,19 +9,16 @@ import { findAgentsWithStats, type AgentPath, type AgentWithStats } from './agen
 
 const groupMax = 100
 const concurrency = 2
-/** Each may be another statement, on a separate connection. */
+/** Maximum number of concurrent lists, because each may be a separate statement on its own connection. */
 const listsMax = 16
 
-/**
- * Reads the agent of a path for a caller, with its task statistics. Throws 404 where the project or the agent does not
- * exist.
- */
+/** Reads the agent of a path with its task statistics. Throws 404 if the project or the agent does not exist. */
 export type ReadAgent = (
   path: { project_id: string; agent_id: string },
   principal: Pick<Principal, 'org_id'>,
 ) => Promise<AgentWithStats>
 
-/** Agents that are asked for at the same time are read by one statement, each of them once. */
+/** Concurrent reads share one statement, which reads each agent once. */
 export function makeReadAgent({ sql, indexed, settings }: Pick<Database, 'sql' | 'indexed' | 'settings'>): ReadAgent {
   const reads = new Batcher<AgentPath, AgentWithStats | undefined>(
     (paths) => onceEach(paths, nameOf, (some) => findAgentsWithStats(indexed, some)),
@@ -38,10 +35,10 @@ export function makeReadAgent({ sql, indexed, settings }: Pick<Database, 'sql' |
   }
 }
 
-/** A page of agents, as `listAgents` finds it. */
+/** A page of agents: see `listAgents`. */
 export type ListAgents = (filter: AgentFilter) => Promise<AgentPage | undefined>
 
-/** First pages that are asked for at the same time are read by one statement each, and an equal one once. */
+/** Concurrent requests for equal first pages share one statement. */
 export function makeListAgents({ sql, indexed, settings }: Pick<Database, 'sql' | 'indexed' | 'settings'>): ListAgents {
   const lists = new Batcher<AgentFilter, AgentPage | undefined>(
     (filters) =>

@@ -25,7 +25,7 @@ describe('what keys are used for', () => {
   const keyPath = (id: string): string => `/api/v1/auth/api-keys/${id}`
   const from = (ip: string) => ({ 'x-forwarded-for': ip })
 
-  it('what keys are used for lists each operation with the scope it needs, and where the key was last used', async () => {
+  it('the activity of a key lists each operation with its scope, and the IP address of the last use', async () => {
     const { id, key } = await makeKey(test, person, ['agents:read', 'api_keys:read'])
     const read = async (path = keyPath(id)) =>
       (await test.send('GET', path, { key, headers: from('203.0.113.9') })).body
@@ -60,7 +60,7 @@ describe('what keys are used for', () => {
     assert.ok(entry && 'name' in entry.before && !('last_ip' in entry.before))
   })
 
-  it('what limits refused is kept by the hour: to its owner of their keys, to administrators of all', async () => {
+  it('refusals by limits are stored by the hour; owners of keys see those of their keys, administrators see all', async () => {
     const { id, key } = await makeKey(test, person, ['read', 'api_keys:read'])
     // A whole window ahead, where it counts as the running one, so that no hour ends in the middle of the test.
     await test.sql`
@@ -94,7 +94,7 @@ describe('what keys are used for', () => {
     assert.deepEqual((await list({ key: stranger.key })).refusals, [])
   })
 
-  it('what keys are used for is written by a process that stops', async () => {
+  it('a process that stops writes the activity of keys first', async () => {
     const { id, key } = await makeKey(test, person, ['api_keys:read'])
     const another = await startAnother(test)
     const address = another.app.server.address()

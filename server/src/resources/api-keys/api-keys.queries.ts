@@ -3,7 +3,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
 
-/** A key as it is answered, without its secret (spec 2.3). */
+/** A key without its secret (spec 2.3). */
 export interface ApiKeyRow {
   id: string
   name: string
@@ -12,17 +12,17 @@ export interface ApiKeyRow {
   scopes: string[]
   created_at: string
   updated_at?: string | undefined
-  /** While the secret before the last rotation still works. */
+  /** When the previous secret stops working; set while it works. */
   previous_expires_at?: string | undefined
   expires_at: string | null
   last_used: string | null
-  /** Where the latest request came from. */
+  /** IP address of the latest request. */
   last_ip?: string | undefined
-  /** The queues that it may claim from, where it is limited to some. */
+  /** The queues that it may claim from; absent for all. */
   queues?: string[] | undefined
 }
 
-/** Whose keys: a user's, in one organization (decision D59). */
+/** The owner of keys: a user in one organization (decision D59). */
 export interface KeyOwner {
   user_id: string
   org_id: string
@@ -33,12 +33,12 @@ export function newApiKey(): string {
   return `cadre_${randomBytes(16).toString('hex')}`
 }
 
-/** What is shown of a secret. */
+/** The visible part of a secret. */
 export function previewOf(key: string): string {
   return `${key.slice(0, 14)}***`
 }
 
-/** Keeps a key by its SHA-256; a slow hash would protect nothing that 128 random bits do not (decision D54). */
+/** Stores a key by its SHA-256. A slow hash is unnecessary for 128 random bits (decision D54). */
 export async function insertApiKey(
   sql: Sql,
   owner: KeyOwner,
@@ -63,7 +63,7 @@ export const columns = (sql: Sql) => sql.fragment`
   case when k.previous_expires_at > now() then k.previous_expires_at end as previous_expires_at,
   (select max(u.last_at) from api_key_usage u where u.key_id = k.id) as last_used, k.last_ip, k.queues`
 
-/** The owner's keys, newest first; those that have expired only where asked for (decision D56). */
+/** The owner's keys, newest first; expired ones only if requested (decision D56). */
 export async function listApiKeys(
   sql: Sql,
   owner: KeyOwner,
@@ -79,8 +79,8 @@ export async function listApiKeys(
 }
 
 /**
- * One of the owner's keys; undefined where it is not, or revoked. With `lock` it stays as it is for the rest of the
- * transaction.
+ * A key of the owner; undefined if it does not exist or is revoked. With `lock` its row is locked until the
+ * transaction ends.
  */
 export async function findApiKey(
   sql: Sql,
@@ -95,7 +95,7 @@ export async function findApiKey(
   return row && withoutNulls(row)
 }
 
-/** Sums over hour rows, so up to one hour coarse at the old end (decision D58). */
+/** Sums hourly rows, so the start of each period is exact to one hour (decision D58). */
 export async function findUsage(sql: Sql, key_id: string) {
   const [row] = await sql<{
     total_requests: number
@@ -111,7 +111,7 @@ export async function findUsage(sql: Sql, key_id: string) {
   return row!
 }
 
-/** Changes what is given; undefined where the key is gone. */
+/** Changes the given members; undefined if the key does not exist. */
 export async function updateApiKey(
   sql: Sql,
   owner: KeyOwner,
@@ -137,7 +137,7 @@ export async function updateApiKey(
   return row && withoutNulls(row)
 }
 
-/** Revokes a key for good; undefined where it already was (decision D57). */
+/** Revokes a key permanently; undefined if it does not exist or is already revoked (decision D57). */
 export async function revokeApiKey(sql: Sql, owner: KeyOwner, id: string): Promise<{ revoked_at: string } | undefined> {
   const [row] = await sql<{ revoked_at: string }>`
     update api_key set revoked_at = now()
@@ -146,7 +146,7 @@ export async function revokeApiKey(sql: Sql, owner: KeyOwner, id: string): Promi
   return row
 }
 
-/** Revokes all keys of an owner; gives their identifiers. */
+/** Revokes all keys of an owner; returns their ids. */
 export async function revokeApiKeysOf(tx: Sql, owner: KeyOwner): Promise<string[]> {
   const rows = await tx<{ id: string }>`
     update api_key set revoked_at = now()
@@ -155,8 +155,8 @@ export async function revokeApiKeysOf(tx: Sql, owner: KeyOwner): Promise<string[
 }
 
 /**
- * `updated_at` is present only after an update (decision D55), `previous_expires_at` while two secrets work, `last_ip` once
- * the key was used, `queues` where it is limited to some.
+ * Omits null members: `updated_at` is present only after an update (decision D55), `previous_expires_at` while two
+ * secrets work, `last_ip` after the first use, `queues` if the key is limited to some.
  */
 export function withoutNulls<Row extends ApiKeyRow>({ updated_at, previous_expires_at, last_ip, queues, ...row }: Row) {
   return {

@@ -24,7 +24,7 @@ import {
   type ApiKeyRow,
 } from './api-keys.queries.ts'
 
-/** API keys (spec 4.1, decisions D52–D60). */
+/** Routes of the caller's API keys (spec 4.1, decisions D52–D60). */
 export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createApiKey, {
     run: async ({ sql, principal, body, actor, header }) => {
@@ -112,20 +112,20 @@ export function apiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
   })
 }
 
-/** A key as the audit log keeps it: where it was used from is kept until its next request, and no longer. */
+/** A key for the audit log, without `last_ip`, which is not stored beyond the next request. */
 export function recorded<Row extends Partial<Pick<ApiKeyRow, 'last_ip'>>>({ last_ip: _, ...key }: Row) {
   return key
 }
 
 const operationsById = new Map(everyOperation.map((operation) => [operation.id, operation]))
 
-/** A call with what its operation asks for now; one that there is no more breaks nowhere. */
+/** A call with the scope that its operation requires now; undefined for an operation that no longer exists. */
 function callView({ operation, ...call }: CallRow) {
   const known = operationsById.get(operation)
   return known ? [{ operation, required_scope: known.scope && requiredScope(known.scope), ...call }] : []
 }
 
-/** One of the caller's own keys; anything else is 404 (decision D59). */
+/** A key of the caller; throws 404 for any other (decision D59). */
 export async function requireApiKey(sql: Sql, principal: Principal, id: string) {
   const row = isId('key', id) ? await findApiKey(sql, principal, id) : undefined
   if (!row) throw notFound('api_key_not_found', 'api_key', id.slice(0, 100))
@@ -133,8 +133,8 @@ export async function requireApiKey(sql: Sql, principal: Principal, id: string) 
 }
 
 /**
- * The scopes without duplicates, if the caller holds them all, by its own scopes and by its role: no key can do more
- * than its creator (decisions D53, D70).
+ * The scopes without duplicates. Throws 403 unless the caller has all of them by its own scopes and its role, so that
+ * no key can do more than its creator (decisions D53, D70).
  */
 export function grantableScopes(principal: Principal, wanted: readonly Scope[]): Scope[] {
   const scopes = [...new Set(wanted)]
@@ -143,13 +143,13 @@ export function grantableScopes(principal: Principal, wanted: readonly Scope[]):
   return scopes
 }
 
-/** The queues of a key: no more than those of the key that asks, which gives on its own where nothing is said. */
+/** The queues of a new key: a subset of those of the calling key. Default: those of the calling key. */
 function grantableQueues({ queues: own }: Principal, wanted: readonly string[] | undefined): string[] | undefined {
   if (wanted === undefined) return own
   const closed = wanted.filter((queue) => own && !own.includes(queue))
   if (closed.length > 0)
     throw new Problem('insufficient_permissions', undefined, {
-      message: `The key may not claim from ${closed.join(', ')} itself.`,
+      message: `The calling key may not claim from ${closed.join(', ')}.`,
     })
   return [...new Set(wanted)]
 }

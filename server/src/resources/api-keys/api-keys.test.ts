@@ -25,7 +25,7 @@ async function newUser(): Promise<Person & { id: string; key: string }> {
 }
 
 describe('creating a key (decisions D52–D55)', () => {
-  it('creating a key answers with the secret, once, and works at once', async () => {
+  it('creating a key returns the secret once, and the key works at once', async () => {
     const { status, body } = await create({
       name: 'ci',
       description: 'Deploys.',
@@ -105,7 +105,7 @@ describe('creating a key (decisions D52–D55)', () => {
     assert.deepEqual(body.scopes, scopes)
   })
 
-  it('creating a key takes any later moment as its end, none, or null', async () => {
+  it('creating a key accepts any future expiry, none, or null', async () => {
     for (const [expires_at, kept] of [
       ['2999-01-01', '2999-01-01T00:00:00.000Z'],
       ['2999-01-01T12:00:00+02:00', '2999-01-01T10:00:00.000Z'],
@@ -131,7 +131,7 @@ describe('no caller gives more than they hold (decisions D53, D70)', () => {
       ? held.includes('admin')
       : [...expandScopes([wanted])].every((fine) => expandScopes(held).has(fine))
 
-  it('a key gives exactly the scopes that it holds itself', async () => {
+  it('a key can create keys with exactly the scopes that it has itself', async () => {
     for (const held of scopes) {
       const written: Scope[] = [...new Set<Scope>(['api_keys:write', held])]
       const { key } = await makeKey(test, ownerOf(test), written)
@@ -146,13 +146,13 @@ describe('no caller gives more than they hold (decisions D53, D70)', () => {
     }
   })
 
-  it('no caller gives more than they hold names all that are lacking', async () => {
+  it('a refused creation of a key names all missing scopes', async () => {
     const { key } = await makeKey(test, ownerOf(test), ['api_keys:write', 'read'])
     const { body } = await create({ scopes: ['projects:read', 'agents:write', 'admin'] }, { key })
     assert.deepEqual(body.error.required_scopes, ['agents:write', 'admin'])
   })
 
-  it('a role bounds what its keys may give, whatever is written on them', async () => {
+  it('a role limits the scopes that its keys can pass on, whatever scopes the keys have', async () => {
     for (const role of ['member', 'viewer'] as const) {
       const { key } = await makeKey(test, await makePerson(test, role), ['admin'])
       for (const wanted of scopes) {
@@ -162,7 +162,7 @@ describe('no caller gives more than they hold (decisions D53, D70)', () => {
     }
   })
 
-  it('an update widens no key, not even its own', async () => {
+  it('an update cannot widen a key, not even the calling one', async () => {
     const person = ownerOf(test)
     const own = await makeKey(test, person, ['api_keys:write', 'read'])
     const { status, body } = await test.send('PUT', `${path}/${own.id}`, {
@@ -183,7 +183,7 @@ describe('no caller gives more than they hold (decisions D53, D70)', () => {
     assert.equal((await create({}, { token })).status, 403)
   })
 
-  it('tokens and cookies give keys too', async () => {
+  it('tokens and cookies can also create keys', async () => {
     const person = ownerOf(test)
     const { token } = await makeToken(test, person, ['api_keys:write', 'agents:read'])
     assert.deepEqual(
@@ -229,7 +229,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
       assert.equal((await test.send('GET', `${path}?${query}`, { key: me.key })).status, 400)
   })
 
-  it('listing keys leaves out what has expired unless asked, and what is revoked for ever', async () => {
+  it('listing keys omits revoked keys, and expired keys unless requested', async () => {
     const me = await newUser()
     const expired = await makeKey(test, me, ['read'], inSeconds(-1))
     const lasting = await makeKey(test, me, ['read'], inSeconds(3600))
@@ -256,7 +256,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
     assert.equal((await test.send('DELETE', `${path}/${expired.id}`, { key: me.key })).status, 200)
   })
 
-  it('listing keys of a user in two organizations belong to one each', async () => {
+  it('keys of a user in two organizations each belong to one of them', async () => {
     const me = await newUser()
     const second = await makePerson(test)
     await test.sql`insert into member (org_id, user_id, role, joined_at) values (${second.org_id}, ${me.user_id}, 'member', now() + interval '1 second')`
@@ -275,7 +275,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
     assert.deepEqual((await test.send('GET', '/api/v1/projects', { key: made.key })).body.projects, [])
   })
 
-  it('listing keys of other users do not exist, not even for an administrator', async () => {
+  it('keys of other users are 404, even for an administrator', async () => {
     const owner = await newUser()
     const member = await makePerson(test, 'member', owner.org_id)
     const theirs = await makeKey(test, member, ['read'])
@@ -296,7 +296,7 @@ describe('listing keys (decisions D55, D56, D59)', () => {
 })
 
 describe('updating a key', () => {
-  it('updating a key changes what is given and tells when', async () => {
+  it('updating a key changes the given members and updated_at', async () => {
     const { body: made } = await create({ name: 'before', description: 'text' })
     const update = (body: object) => test.send('PUT', `${path}/${made.id}`, { body })
     const { key: _, ...shown } = made
@@ -334,7 +334,7 @@ describe('updating a key', () => {
     assert.equal((await test.send('GET', '/api/v1/hello', { key: made.key })).status, 200)
   })
 
-  it('updating a key needs something to update, and what is given must be valid', async () => {
+  it('updating a key without members or with invalid ones is refused', async () => {
     const { body: made } = await create({})
     const cases: [unknown, string[]][] = [
       [{}, ['body required']],
@@ -354,7 +354,7 @@ describe('updating a key', () => {
 })
 
 describe('revoking a key (decision D57)', () => {
-  it('revoking a key answers when, once, and takes effect at once', async () => {
+  it('revoking a key returns the time, once, and takes effect at once', async () => {
     const { body: made } = await create({})
     const { status, body } = await test.send('DELETE', `${path}/${made.id}`)
     assert.equal(status, 200)
@@ -365,7 +365,7 @@ describe('revoking a key (decision D57)', () => {
     assert.equal((await test.send('DELETE', `${path}/${made.id}`)).status, 404)
   })
 
-  it('revoking a key of twenty at once is answered once', async () => {
+  it('of twenty concurrent revocations of a key one succeeds', async () => {
     const { body: made } = await create({})
     const replies = await Promise.all(Array.from({ length: 20 }, () => test.send('DELETE', `${path}/${made.id}`)))
     assert.deepEqual(
@@ -382,7 +382,7 @@ describe('revoking a key (decision D57)', () => {
 })
 
 describe('use of a key (decision D58)', () => {
-  it('use of a key is counted for every request that it authenticates, refused ones too, and for no other', async () => {
+  it('use of a key is counted for every request that it authenticates, also refused ones, and for no other', async () => {
     const { body: made } = await create({ scopes: ['projects:read'] })
     const usage = async () => (await test.send('GET', `${path}/${made.id}`)).body
     assert.deepEqual(
@@ -411,7 +411,7 @@ describe('use of a key (decision D58)', () => {
     })
   })
 
-  it('use of a key is exact when many come at once', async () => {
+  it('use of a key is counted exactly for concurrent requests', async () => {
     const { body: made } = await create({})
     await Promise.all(Array.from({ length: 40 }, () => test.send('GET', '/api/v1/hello', { key: made.key })))
     assert.equal((await test.send('GET', `${path}/${made.id}`)).body.usage_stats.total_requests, 40)
@@ -432,7 +432,7 @@ describe('use of a key (decision D58)', () => {
     })
   })
 
-  it('use of a key is not counted for a key that has expired', async () => {
+  it('use of an expired key is not counted', async () => {
     const me = ownerOf(test)
     const { id, key } = await makeKey(test, me, ['read'], inSeconds(-1))
     assert.equal((await test.send('GET', '/api/v1/hello', { key })).status, 401)
@@ -441,7 +441,7 @@ describe('use of a key (decision D58)', () => {
 })
 
 describe('the revision of a key (decision D99)', () => {
-  it('the revision of a key is in ETag, is not changed by use, and If-Match refuses an older one', async () => {
+  it('the revision of a key is its ETag, is not changed by use, and If-Match refuses an older one', async () => {
     const { key } = await newUser()
     const created = await create({}, { key })
     const one = `${path}/${created.body.id}`

@@ -2,14 +2,14 @@ import { hasScope, roleAllows } from '#contract/core/scopes.ts'
 import type { Principal } from '../../http/access/principal.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** Whether a credential may see those of all members, and not only its own user's. */
+/** Whether a credential may see the credentials of all members. */
 export function seesAllCredentials({ scopes, role }: Pick<Principal, 'scopes' | 'role'>): boolean {
   return hasScope(scopes, 'admin') && roleAllows(role, 'admin')
 }
 
 /**
- * Names of credentials and of what limits count: of an API key its own, also after it was revoked; of a grant the app's; of a cookie
- * session and of a user the user's. Of others' only where the caller may see them. What is gone has none.
+ * Display names of credentials: the name of an API key (even if revoked), of the app of a grant, or of the user of a
+ * cookie session. Credentials of other users have names only if the caller may see them. Deleted ones have no name.
  */
 export async function nameCredentials(
   sql: Sql,

@@ -1,7 +1,7 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 import { columns, withoutNulls, type ApiKeyRow } from './api-keys.queries.ts'
 
-/** A key of any member, with whose it is. */
+/** A key of any member, with its owner. */
 export interface OrganizationApiKeyRow extends ApiKeyRow {
   user: { id: string; name: string; email: string }
 }
@@ -9,7 +9,7 @@ export interface OrganizationApiKeyRow extends ApiKeyRow {
 const withUser = (sql: Sql) => sql.fragment`
   ${columns(sql)}, jsonb_build_object('id', u.id, 'name', u.name, 'email', u.email) as "user"`
 
-/** A page of an organization's keys and how many there are, newest first; expired ones only where asked for. */
+/** A page of an organization's keys, newest first, and their total number; expired ones only if requested. */
 export async function listOrganizationApiKeys(
   sql: Sql,
   org_id: string,
@@ -26,7 +26,7 @@ export async function listOrganizationApiKeys(
   return { api_keys: rows.map(withoutNulls), total: count?.total ?? 0 }
 }
 
-/** One of them; undefined where it is another organization's, or revoked. */
+/** A key of an organization; undefined if it does not exist or is revoked. */
 export async function findOrganizationApiKey(
   sql: Sql,
   org_id: string,

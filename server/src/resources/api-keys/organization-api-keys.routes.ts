@@ -10,7 +10,7 @@ import { revokeApiKey } from './api-keys.queries.ts'
 import { recorded } from './api-keys.routes.ts'
 import { findOrganizationApiKey, listOrganizationApiKeys } from './organization-api-keys.queries.ts'
 
-/** The API keys of all members, for administrators (decision D59). */
+/** Routes of the API keys of all members, for administrators (decision D59). */
 export function organizationApiKeyRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.listOrganizationApiKeys, {
     run: async ({ sql, principal, query }) => {

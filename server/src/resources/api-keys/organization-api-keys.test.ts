@@ -25,7 +25,7 @@ async function company(): Promise<Record<Role, Person & { id: string; key: strin
 }
 
 describe('the keys of all members (decision D59)', () => {
-  it('the keys of all members are listed with whose they are, for owners and admins alone, and without secrets', async () => {
+  it('the keys of all members are listed with their owners, only for owners and admins, and without secrets', async () => {
     const people = await company()
     const expected = roles.map((role) => [people[role].id, people[role].user_id]).toReversed()
     for (const role of roles) {
@@ -49,7 +49,7 @@ describe('the keys of all members (decision D59)', () => {
     assert.equal((await test.send('GET', path, { cookie })).status, 200)
   })
 
-  it('the keys of all members can be asked for by member and page, expired ones where they are wanted', async () => {
+  it('the keys of all members are listed by member and page, with expired ones if requested', async () => {
     const { owner, member } = await company()
     const expired = await makeKey(test, member, ['read'], new Date(Date.now() - 1000).toISOString())
     const list = async (query: string): Promise<[string[], object]> => {
@@ -84,7 +84,7 @@ describe('the keys of all members (decision D59)', () => {
     }
   })
 
-  it('the keys of all members of other organizations are neither seen nor revoked', async () => {
+  it('keys of members of other organizations are neither listed nor revoked', async () => {
     const [ours, theirs] = [await company(), await company()]
     for (const id of [theirs.member.id, 'key_00000000000000000000000000', 'x']) {
       const { status, body } = await test.send('DELETE', `${path}/${id}`, { key: ours.owner.key })

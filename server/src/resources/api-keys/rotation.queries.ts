@@ -3,8 +3,8 @@ import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { columns, previewOf, withoutNulls, type ApiKeyRow, type KeyOwner } from './api-keys.queries.ts'
 
 /**
- * Gives a key a new secret. The one until now works on for `overlap_seconds`, though not beyond the key's own end; the
- * one before that works no more. Undefined where the key is gone or has expired.
+ * Sets a new secret. The previous secret works for `overlap_seconds`, but not beyond the expiry of the key; older
+ * ones stop working. Undefined if the key does not exist or has expired.
  */
 export async function rotateApiKey(
   tx: Sql,
@@ -25,10 +25,10 @@ export async function rotateApiKey(
   return row && withoutNulls(row)
 }
 
-/** Rows that one statement changes, so that a sweep blocks no request for long. */
+/** Maximum number of rows per statement, so that a sweep does not block requests for long. */
 const sweepBatch = 1000
 
-/** Forgets secrets whose time after a rotation is over, in batches; gives how many. */
+/** Removes previous secrets whose overlap has ended, in batches; returns their number. */
 export async function sweepPreviousSecrets(sql: Sql): Promise<number> {
   const rows = await sql`
     update api_key set previous_hash = null, previous_expires_at = null where id in (

@@ -9,12 +9,12 @@ import { newApiKey } from './api-keys.queries.ts'
 import { grantableScopes, requireApiKey } from './api-keys.routes.ts'
 import { rotateApiKey } from './rotation.queries.ts'
 
-/** A new secret for a key that is in use, with time to change it everywhere. */
+/** Route that rotates the secret of a key. */
 export function apiKeyRotationRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operation, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id ?? ''),
     run: async ({ sql, principal, body, loaded, actor }) => {
-      // The caller gets the secret of a key and may do what the key may: no more than they may give (decision D53).
+      // The caller gets the secret, so it needs all scopes of the key (decision D53).
       if (principal.credential_id !== loaded.id) grantableScopes(principal, loaded.scopes as Scope[])
       const { overlap_seconds = 86_400 } = body
       const key = newApiKey()
@@ -31,13 +31,13 @@ export function apiKeyRotationRoutes(app: FastifyInstance, http: HttpContext): v
   })
 }
 
-/** It was revoked meanwhile, or it has expired: a new secret would not work either. */
+/** The problem of a key that was revoked in the meantime or has expired. */
 async function whyNot(find: () => Promise<{ id: string; expires_at: string | null }>): Promise<Problem> {
   const { id, expires_at } = await find()
   if (expires_at === null) return notFound('api_key_not_found', 'api_key', id)
   return new Problem(
     'resource_conflict',
     { resource_type: 'api_key', conflicting_field: 'expires_at', conflicting_value: expires_at },
-    { message: 'The API key has expired. Create another one.' },
+    { message: 'The API key has expired. Create a new one.' },
   )
 }

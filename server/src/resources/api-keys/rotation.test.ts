@@ -27,7 +27,7 @@ const statusOf = async (key: string): Promise<number> => (await test.send('GET',
 const seconds = (from: string, to: string): number => (Date.parse(to) - Date.parse(from)) / 1000
 
 describe('rotating a key', () => {
-  it('rotating a key gives it a new secret, shown once, and leaves the old one good for a day', async () => {
+  it('rotating a key returns a new secret once, and the old one works for another day', async () => {
     const { id, key } = await newUser()
     const { status, body } = await rotate(id, { key })
     assert.equal(status, 200)
@@ -55,7 +55,7 @@ describe('rotating a key', () => {
     assert.equal(JSON.stringify([read, list]).includes(body.key.slice(14)), false)
   })
 
-  it('rotating a key keeps of both secrets only the hash, and writes neither into the audit log or a kept answer', async () => {
+  it('rotating a key stores only hashes of both secrets, and neither is in the audit log or a stored response', async () => {
     const { id, key, org_id, user_id } = await newUser()
     const headers = { 'idempotency-key': 'once' }
     const { body } = await rotate(id, { key, headers })
@@ -76,7 +76,7 @@ describe('rotating a key', () => {
     assert.deepEqual(await test.sql`select 1 from idempotency where subject = ${id}`, [])
   })
 
-  it('rotating a key ends the old secret when the overlap does: at once where that is 0, in 30 days at the latest', async () => {
+  it('rotating a key ends the old secret after the overlap: at once if it is 0, after 30 days at the latest', async () => {
     const { id, key } = await newUser()
     const none = await rotate(id, { key }, { overlap_seconds: 0 })
     assert.deepEqual([none.status, none.body.previous_expires_at], [200, null])
@@ -98,7 +98,7 @@ describe('rotating a key', () => {
     }
   })
 
-  it('again during the overlap ends the oldest secret', async () => {
+  it('rotating a key again during the overlap ends the oldest secret', async () => {
     const { id, key: first } = await newUser()
     const { key: second } = (await rotate(id, { key: first })).body
     const { key: third } = (await rotate(id, { key: first })).body
@@ -120,7 +120,7 @@ describe('rotating a key', () => {
     assert.deepEqual([await statusOf(key), await statusOf(second)], [401, 401])
   })
 
-  it('rotating a key keeps its end: neither secret outlives it, and one that has expired is created anew', async () => {
+  it('rotating a key keeps its expiry for both secrets, and an expired key cannot be rotated', async () => {
     const owner = await newUser()
     const expires_at = new Date(Date.now() + 3600_000).toISOString()
     const { id, key } = await makeKey(test, owner, ['read'], expires_at)
@@ -150,7 +150,7 @@ describe('who rotates which key', () => {
     assert.deepEqual([status, body.error.required_scopes], [403, ['api_keys:write']])
   })
 
-  it('another key is rotated only by who holds all its scopes: its secret would be a way to more', async () => {
+  it('another key can be rotated only by a caller with all of its scopes', async () => {
     const person = await makePerson(test)
     const powerful = await makeKey(test, person, ['admin'])
     const small = await makeKey(test, person, ['agents:read'])
@@ -165,7 +165,7 @@ describe('who rotates which key', () => {
     assert.equal((await rotate(powerful.id, { cookie })).status, 200)
   })
 
-  it('whose role was lowered does not get at the old scopes by another key', async () => {
+  it('a user whose role was lowered cannot regain the old scopes by rotating another key', async () => {
     const owner = await makePerson(test)
     const person = await makePerson(test, 'admin', owner.org_id)
     const powerful = await makeKey(test, person, ['admin'])
@@ -190,7 +190,7 @@ describe('who rotates which key', () => {
 })
 
 describe('a secret of before a rotation', () => {
-  it('a secret of before a rotation is forgotten when its time is over, and no earlier', async () => {
+  it('a secret from before a rotation is deleted after its time, and not earlier', async () => {
     const over = await newUser()
     const running = await newUser()
     for (const { id, key } of [over, running]) await rotate(id, { key })

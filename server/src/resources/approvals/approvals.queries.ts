@@ -3,7 +3,7 @@ import type { ApprovalKind, ApprovalState, ApprovalTimeout } from '#contract/tas
 import type { Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
-/** An approval as it is answered. */
+/** An approval in a response. */
 export interface ApprovalView {
   id: string
   task_id: string
@@ -28,13 +28,13 @@ const columns = (sql: Sql) => sql.fragment`
   id, task_id, agent_id, step_id, kind, status, tool, arguments, call_hash, approved_arguments, result, on_timeout, resolved_by,
   resolved_at, reason, expires_at, created_at`
 
-/** Names an approval by its own and its project's identifier: another project's does not exist. */
+/** Key of an approval within its project. */
 export interface ApprovalKey {
   id: string
   project_id: number
 }
 
-/** An approval of a project; 404 where it is none, or its agent is gone. */
+/** An approval of a project; throws 404 if it does not exist or its agent is deleted. */
 export async function requireApproval(sql: Sql, { id, project_id }: ApprovalKey): Promise<ApprovalView> {
   const [row] = isId('appr', id)
     ? await sql.run<ApprovalView>(sql.fragment`
@@ -45,7 +45,7 @@ export async function requireApproval(sql: Sql, { id, project_id }: ApprovalKey)
   return row
 }
 
-/** What a list of approvals selects by; every member is validated. */
+/** Validated filters of a list of approvals. */
 export interface ApprovalFilter {
   project_id: number
   status?: ApprovalState | undefined
@@ -56,7 +56,7 @@ export interface ApprovalFilter {
   offset: number
 }
 
-/** A page of a project's approvals and how many there are; the newest first, which is the order of their identifiers. */
+/** A page of a project's approvals, newest first by id, and their total number. */
 export async function listApprovals(
   sql: Sql,
   filter: ApprovalFilter,

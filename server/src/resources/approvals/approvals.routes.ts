@@ -13,7 +13,7 @@ import { offsetPagination } from '../../http/lists/pagination.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { listApprovals, requireApproval } from './approvals.queries.ts'
 
-/** Questions to people about calls of tools, and their answers. */
+/** Routes of approvals. */
 export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine }: Context): void {
   handle(app, http, operations.listApprovals, {
     load: loadProject,
@@ -35,7 +35,7 @@ export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine
       const { body } = validated()
       const { approval, project_id } = await loadApproval(loading)
       const parameters = (await findApproval(loading.sql, approval.id))?.parameters
-      // The project chose the schema, and its check may take its time.
+      // Users wrote the schema, so validation may be slow and runs in the schema thread.
       if (parameters) await judgeValue(parameters, body.arguments, { org_id: loading.principal.org_id, project_id })
       return undefined
     },
@@ -69,7 +69,7 @@ export function approvalRoutes(app: FastifyInstance, http: HttpContext, { engine
   })
 }
 
-/** Which members an answer may have depends on what was asked: an edited call is not the result of one. */
+/** Throws 400 if a decision has members that its kind of approval does not allow. */
 function requireFitting(
   kind: ApprovalKind,
   body: { decision: 'approve' | 'reject'; arguments?: unknown; result?: string },
@@ -78,14 +78,14 @@ function requireFitting(
   if (body.arguments !== undefined && (kind !== 'tool_call' || body.decision !== 'approve')) {
     issues.push({
       field: 'arguments',
-      message: 'is only for approving an approval of kind tool_call',
+      message: 'is allowed only to approve an approval of kind tool_call',
       code: 'invalid_format',
     })
   }
   if (body.result !== undefined && (kind !== 'recovery' || body.decision !== 'approve')) {
     issues.push({
       field: 'result',
-      message: 'is only for approving an approval of kind recovery',
+      message: 'is allowed only to approve an approval of kind recovery',
       code: 'invalid_format',
     })
   }

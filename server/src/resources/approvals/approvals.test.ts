@@ -47,7 +47,7 @@ describe('approvals', () => {
     (await eventsOfTask(service.send, project, task.id)).map(({ type }: any) => type)
 
   describe('of a call', () => {
-    it('approvals of a call holds it until a person approves, and then exactly that call is made', async () => {
+    it('a call that needs approval waits until a person approves, and then exactly that call is made', async () => {
       const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       assert.deepEqual([task.status, task.wait.reason, task.wait.approval_ids.length], ['waiting', 'approval', 1])
@@ -72,7 +72,7 @@ describe('approvals', () => {
       assert.ok(types.indexOf('approval.resolved') < types.indexOf('tool.called'))
     })
 
-    it('approvals of a call that is refused is not made, and the model reads why', async () => {
+    it('a refused call is not made, and the model reads the reason', async () => {
       const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       const { body } = await resolve(task.wait.approval_ids[0], { decision: 'reject', reason: 'Look at your watch' })
@@ -82,7 +82,7 @@ describe('approvals', () => {
       assert.equal((await typesOf(task)).includes('tool.called'), false)
     })
 
-    it('approvals of a call may be edited: both calls are on record, and what is not the tool’s is refused', async (t: TestContext) => {
+    it('an approver may edit a call: both versions are recorded, and arguments that the tool does not have are refused', async (t: TestContext) => {
       const server = await startLocalServer(t, (_request, response) => void response.end('paid'))
       const agent = await newAgent()
       const args = { method: 'POST', url: `${server.url}/orders/1`, body: { amount: 1000 } }
@@ -98,7 +98,7 @@ describe('approvals', () => {
       assert.deepEqual(server.requests, ['POST /orders/2'])
     })
 
-    it('approvals of a call is answered once: a second answer gets its current state', async () => {
+    it('an approval is decided once, and a second decision gets its current state', async () => {
       const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       const [id] = task.wait.approval_ids
@@ -119,7 +119,7 @@ describe('approvals', () => {
       assert.equal(rows.length, 1)
     })
 
-    it('approvals of a call is one of several in parallel: each has its own, and the task goes on with the last', async () => {
+    it('parallel calls each have their own approval, and the task continues after the last one', async () => {
       const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time('UTC', 'a'), time('Europe/Berlin', 'b')] }, result)
       const ids: string[] = task.wait.approval_ids
@@ -147,7 +147,7 @@ describe('approvals', () => {
       ['reject', 'completed'],
       ['cancel', 'canceled'],
     ] as const) {
-      it(`approvals of a call without an answer ends when its time is over: ${on_timeout}`, async () => {
+      it(`an approval without a decision ends at its timeout with ${on_timeout}`, async () => {
         const agent = await newAgent({ approval_timeout_seconds: 60, approval_on_timeout: on_timeout })
         const task = await give(agent, { tool_calls: [time()] }, result)
         const [id] = task.wait.approval_ids
@@ -163,7 +163,7 @@ describe('approvals', () => {
       })
     }
 
-    it('approvals of a call is not asked for any more once its task has ended', async () => {
+    it('an approval is no longer pending once its task has ended', async () => {
       const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       await call('POST', `/tasks/${task.id}/cancel`)
@@ -173,7 +173,7 @@ describe('approvals', () => {
       assert.equal(list.pagination.total, 0)
     })
 
-    it('approvals of a call that is answered while its agent is paused is made when it is started', async () => {
+    it('a call approved while its agent is paused is made when the agent is started', async () => {
       const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       await call('POST', `${agent}/pause`)
@@ -184,7 +184,7 @@ describe('approvals', () => {
       assert.equal((await ends(task)).status, 'completed')
     })
 
-    it('approvals of a call takes no result, and a refusal no arguments', async () => {
+    it('an approval of a call accepts no result, and a refusal accepts no arguments', async () => {
       const agent = await newAgent()
       const task = await give(agent, { tool_calls: [time()] }, result)
       const [id] = task.wait.approval_ids
@@ -221,14 +221,14 @@ describe('approvals', () => {
       return { task, id, server }
     }
 
-    it('approvals of an unknown outcome makes the call again where a person says so', async (t) => {
+    it('a call of unknown outcome is made again if a person decides so', async (t) => {
       const { task, id, server } = await unknownOutcome(t)
       await resolve(id, { decision: 'approve' })
       assert.match((await ends(task)).output.content, /paid/)
       assert.equal(server.requests.length, 2)
     })
 
-    it('approvals of an unknown outcome counts it as done where a person knows its result', async (t) => {
+    it('a call of unknown outcome counts as done with the result that a person gives', async (t) => {
       const { task, id, server } = await unknownOutcome(t)
       const refused = await resolve(id, { decision: 'approve', arguments: {} })
       assert.deepEqual([refused.status, refused.body.error.details[0].field], [400, 'arguments'])
@@ -238,7 +238,7 @@ describe('approvals', () => {
       assert.equal(server.requests.length, 1)
     })
 
-    it('approvals of an unknown outcome counts it as failed where a person says so', async (t) => {
+    it('a call of unknown outcome counts as failed if a person decides so', async (t) => {
       const { task, id, server } = await unknownOutcome(t)
       await resolve(id, { decision: 'reject', reason: 'The bank knows nothing of it' })
       assert.match((await ends(task)).output.content, /The bank knows nothing of it/)
@@ -246,7 +246,7 @@ describe('approvals', () => {
     })
   })
 
-  it('approvals are listed by state, kind, agent and task, the newest first, a page at a time', async () => {
+  it('approvals are listed by state, kind, agent and task, newest first, in pages', async () => {
     const [one, other] = [await newAgent(), await newAgent()]
     const tasks = []
     for (const agent of [one, one, other]) tasks.push(await give(agent, { tool_calls: [time()] }, result))

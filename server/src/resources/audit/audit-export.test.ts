@@ -43,7 +43,7 @@ const parse = (text: string): any[] =>
     .filter(Boolean)
     .map((line) => JSON.parse(line))
 
-it('an export of the audit log has the entries of the list as lines, the oldest first, and heeds its filters', async () => {
+it('an export of the audit log has the entries of the list as lines, oldest first, with the same filters', async () => {
   const { key } = await newOwner()
   for (const name of ['one', 'two', 'three'])
     await test.send('POST', '/api/v1/projects', { key, body: { name: `export-${name}` } })
@@ -79,7 +79,7 @@ function counting(sql: Sql): { sql: Sql; count: () => number } {
   return { sql: Object.assign(((...all: Parameters<Sql>) => sql(...all)) as Sql, sql, { run }), count: () => count }
 }
 
-it('an export of the audit log reads no further than its reader, and holds no transaction meanwhile', async () => {
+it('an export of the audit log reads no faster than its client, and holds no transaction in between', async () => {
   const counted = counting(test.sql)
   const lines = Readable.from(exportLines(counted.sql, large, { last: newId('aud'), onStall: assert.fail }), {
     objectMode: false,
@@ -109,7 +109,7 @@ it('an export of the audit log leaves out what is written while it runs', async 
   )
 })
 
-it('an export of the audit log gives up a reader that does not read for half a minute', async () => {
+it('an export of the audit log aborts if the client does not read for half a minute', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
     let stalls = 0
@@ -127,7 +127,7 @@ it('an export of the audit log gives up a reader that does not read for half a m
   }
 })
 
-it('an export of the audit log that cannot continue is broken off, so that a part is not taken for the whole', async () => {
+it('an export of the audit log that cannot continue closes the connection, so that a part does not look complete', async () => {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request(new URL(path, test.url), { headers: { 'x-api-key': large.key } }, resolve)
       .on('error', reject)

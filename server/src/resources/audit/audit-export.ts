@@ -1,22 +1,23 @@
 import type { Sql } from '../../platform/postgres/database.ts'
 import { listAuditEntriesAfter, type AuditFilter } from './audit.queries.ts'
 
-/** Entries that are read, and wait in memory, at a time: each is at most some 50 KiB. */
+/** Number of entries that are read and held in memory at a time; each has up to about 50 KiB. */
 const batch = 200
-/** How long a reader that does not read is waited for. */
+/** How long the export waits for a reader that does not read. */
 const stall_ms = 30_000
 
-/** Where an export ends, and what happens where it cannot go on. */
+/** Options of an export. */
 export interface ExportOptions {
-  /** The identifier of the last entry: what is written meanwhile is the next export's. */
+  /** Id of the last entry. Later entries are not part of the export. */
   last: string
-  /** The reader has not read for half a minute. */
+  /** Called if the reader has not read for half a minute. */
   onStall: () => void
 }
 
 /**
- * All entries that match as lines of JSON, the oldest first, as fast as they are read and no faster. Between two batches
- * neither a transaction nor a connection is held. An entry whose transaction ends while an export is past it is left out.
+ * Streams all matching entries as lines of JSON, oldest first, with back pressure. Between batches it holds neither a
+ * transaction nor a connection. An entry whose transaction commits after the export has passed its position is
+ * omitted.
  */
 export async function* exportLines(
   sql: Sql,

@@ -2,7 +2,7 @@ import type { AuditAction } from '#contract/accounts/audit.ts'
 import type { CredentialKind } from '#contract/core/operation.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** An entry as it is kept, with the actor's present name. */
+/** A stored entry with the current name of its actor. */
 interface AuditRow {
   id: string
   at: string
@@ -20,11 +20,11 @@ interface AuditRow {
   detail: Record<string, unknown>
 }
 
-/** What is asked for, of the entries of an organization. */
+/** Filters of an organization's entries. */
 export interface AuditFilter {
   org_id: string
   actor?: string | undefined
-  /** Whole, or up to its dot: `agent.`. */
+  /** A whole action, or its prefix up to the dot: `agent.`. */
   action?: string | undefined
   target?: string | undefined
   credential_id?: string | undefined
@@ -36,12 +36,12 @@ export interface AuditFilter {
   end_time?: string | undefined
 }
 
-/** How far the clock that made an entry's identifier may be from the one that wrote its time. */
+/** Maximum difference between the clocks that create an entry's id and its time. */
 const clockDifference = '1 day'
-/** Before that nothing was written; identifiers of earlier times do not sort. */
+/** No entry is older. Ids of earlier times would not sort correctly. */
 const earliest = '2020-01-01T00:00:00.000Z'
 
-/** What an entry `a` has to meet; it is always one of the organization. */
+/** SQL condition on an entry `a`; always includes the organization. */
 function conditions({ fragment }: Sql, filter: AuditFilter): Fragment {
   const { org_id, actor, action, target, credential_id, request_id, ip, start_time, end_time } = filter
   const all = [fragment`a.org_id = ${org_id}`]
@@ -52,7 +52,7 @@ function conditions({ fragment }: Sql, filter: AuditFilter): Fragment {
   if (credential_id !== undefined) all.push(fragment`a.credential_id = ${credential_id}`)
   if (request_id !== undefined) all.push(fragment`a.request_id = ${request_id}`)
   if (ip !== undefined) all.push(fragment`a.ip = ${ip}`)
-  // The time decides; identifiers, which indexes are sorted by, say where to look.
+  // `at` is exact. The condition on the id, which the indexes are sorted by, limits what is read.
   if (start_time !== undefined) {
     all.push(fragment`a.at >= ${start_time}`)
     all.push(
@@ -68,7 +68,7 @@ function conditions({ fragment }: Sql, filter: AuditFilter): Fragment {
   return all.reduce((some, one) => fragment`${some} and ${one}`)
 }
 
-/** Entries with the present names of their actors; `rest` orders and bounds them. */
+/** Entries with the current names of their actors; `rest` has order and limit. */
 function select({ fragment }: Sql, where: Fragment, rest: Fragment): Fragment {
   return fragment`
     select a.id, a.at, a.actor, coalesce(u.name, c.name) as actor_name, a.action, a.target, a.credential_kind, a.credential_id,
@@ -77,7 +77,7 @@ function select({ fragment }: Sql, where: Fragment, rest: Fragment): Fragment {
     where ${where} ${rest}`
 }
 
-/** A page of an organization's entries, the newest first, and how many there are. */
+/** A page of an organization's entries, newest first, and their total number. */
 export async function listAuditEntries(
   sql: Sql,
   filter: AuditFilter,
@@ -91,7 +91,7 @@ export async function listAuditEntries(
   return { entries: rows.map(auditView), total: count?.total ?? 0 }
 }
 
-/** The next entries of an organization after an identifier and up to another, the oldest first. */
+/** The next entries of an organization after one id and up to another, oldest first. */
 export async function listAuditEntriesAfter(
   sql: Sql,
   filter: AuditFilter,
@@ -103,7 +103,7 @@ export async function listAuditEntriesAfter(
   return rows.map(auditView)
 }
 
-/** An entry as it is answered. */
+/** An entry in a response. */
 function auditView({ actor, actor_name, credential_kind: kind, credential_id, ...row }: AuditRow) {
   return {
     id: row.id,

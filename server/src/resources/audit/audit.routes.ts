@@ -11,7 +11,7 @@ import { newId } from '../../platform/ids.ts'
 import { exportLines } from './audit-export.ts'
 import { listAuditEntries, type AuditFilter } from './audit.queries.ts'
 
-/** The audit log, for the administrators of an organization. */
+/** Routes of the audit log, for the administrators of an organization. */
 export function auditRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, listOperation, {
     run: async ({ sql, principal, query: { limit, offset, ...query } }) => {

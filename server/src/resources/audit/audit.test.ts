@@ -87,7 +87,7 @@ describe('an entry', () => {
     )
   })
 
-  it('an entry is not written for what changed nothing, or failed', async () => {
+  it('an entry is not written for a request that changed nothing or failed', async () => {
     const { key } = await newOwner()
     const { agents, project } = await work({ key })
     const settled = await test.send('POST', `${agents}/start`, { key })
@@ -109,7 +109,7 @@ describe('an entry', () => {
     assert.deepEqual(actionsOf(await read(key)), ['project.created'])
   })
 
-  it('an entry of changes at once says for each what it found', async () => {
+  it('entries of concurrent changes each show the state that the change found', async () => {
     const { key } = await newOwner()
     const { project } = await work({ key })
     const names = Array.from({ length: 8 }, (_, i) => `name-${i}`)
@@ -189,7 +189,7 @@ describe('the list', () => {
     assert.deepEqual((await read(key, { offset: 2_147_483_647 })).entries, [])
   })
 
-  it('the list refuses what is no action, too large a page, and a text that is too long', async () => {
+  it('the list of the audit log refuses an unknown action, a page that is too large and a text that is too long', async () => {
     const { key } = await newOwner()
     for (const query of ['action=agents', 'limit=1001', 'limit=0', `target=${'x'.repeat(101)}`]) {
       const { status, body } = await test.send('GET', `${path}?${query}`, { key })
@@ -202,7 +202,7 @@ describe('the list', () => {
 })
 
 describe('what concerns a person rather than an organization', () => {
-  it('what concerns a person rather than an organization is in the log of every organization of that person, as long as the person is a member', async () => {
+  it('an entry about a person is in the log of every organization that the person is a member of', async () => {
     const here = await newOwner()
     const elsewhere = await newOwner()
     const member = await makePerson(test, 'viewer', here.org_id)
@@ -232,7 +232,7 @@ describe('what concerns a person rather than an organization', () => {
     assert.deepEqual(await reportOf(elsewhere.key), [['Grace', 'Hopper', ...who]])
   })
 
-  it('what concerns a person rather than an organization and is done by a key or a token is in the log of its organization alone', async () => {
+  it('an entry about a person whose credential is a key or token is only in the log of its organization', async () => {
     const here = await newOwner()
     const elsewhere = await newOwner()
     await test.sql`insert into member (org_id, user_id, role) values (${elsewhere.org_id}, ${here.user_id}, 'member')`

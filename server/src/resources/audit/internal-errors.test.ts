@@ -51,7 +51,7 @@ describe('requests that fail with an internal error', () => {
     assert.equal((await toldTo(one, 0)).length, max + 1)
   })
 
-  it('name what their path named, where it has the form of an identifier', async () => {
+  it('events of internal errors name the resource of the path, if it has the form of an identifier', async () => {
     const report = reportInternalErrors(test.service.context)
     const [agent_id, principal] = [newId('agent'), someone()]
     for (const project_id of ['proj_42', '42', '../../etc', 'proj_4x'])

@@ -6,9 +6,9 @@ import { emit } from '../../events/outbox.ts'
 import type { FailedRequest } from '../../http/http-context.ts'
 
 /**
- * Makes every 500 of a known organization an `error.occurred` of severity critical (decision D94), up to
- * `internalErrorEvents_per_minute`; further ones are dropped before they cost the database anything. The request has
- * failed already, so the event has its own transaction; where that fails too, the log has the error.
+ * Emits `error.occurred` with severity critical for each response with status 500 of a known organization (decision
+ * D94), up to `internalErrorEvents_per_minute`; further ones are dropped without database access. The transaction of
+ * the request has failed, so the event has its own; if that fails too, the error is logged.
  */
 export function reportInternalErrors(
   { sql, log }: Pick<Context, 'sql' | 'log'>,
@@ -25,12 +25,12 @@ export function reportInternalErrors(
       affected_resources: [...idsIn(params), ...resources],
     }
     emit(sql, 'error.occurred', { org_id }, { error, user_id, request_id }).catch((cause: unknown) => {
-      log.error({ err: cause }, 'an internal error could not be made an event')
+      log.error({ err: cause }, 'the event of an internal error could not be stored; webhooks do not get it')
     })
   }
 }
 
-/** Lets a name pass so many times in each minute of the clock. */
+/** Allows each name so many times per minute. */
 function bounded(times: number, now_ms: () => number): (name: string) => boolean {
   let minute = 0
   const passed = new Map<string, number>()
@@ -44,7 +44,7 @@ function bounded(times: number, now_ms: () => number): (name: string) => boolean
   }
 }
 
-/** The resources that a path named. A caller may write anything there: only what has the form of an identifier counts. */
+/** The resource ids of a path. Callers can send anything there, so only values in the form of an id count. */
 function idsIn(params: unknown): string[] {
   return Object.entries(params ?? {}).flatMap(([name, value]: [string, unknown]) => {
     if (typeof value !== 'string') return []

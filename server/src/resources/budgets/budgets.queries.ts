@@ -8,10 +8,10 @@ import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 import type { TaskLimits } from '../../engine/task.ts'
 
-/** A budget as it is kept, with the moment in which it was read. */
+/** The row of a budget, with the time of the read. */
 export interface BudgetRow extends BudgetCounters {
   max_sandbox_seconds: number | null
-  /** In the period that runs. */
+  /** In the current period. */
   spent_sandbox_seconds: number
   created_by: string
   created_at: string
@@ -25,7 +25,7 @@ const columns = (sql: Sql) => sql.fragment`
   case when sandbox_window = case period when 'total' then 'epoch'::timestamptz else date_trunc(period, now(), 'UTC') end
     then spent_sandbox_seconds else 0 end as spent_sandbox_seconds`
 
-/** A budget as it is answered: in the window that runs. */
+/** A budget in a response, with spending in the current window. */
 export function budgetView(row: BudgetRow) {
   const { id, scope, subject, max_cost_usd, max_tokens, period, warn_percent, created_by, created_at, updated_at } = row
   const state = stateOf(row, row.now)
@@ -51,18 +51,21 @@ export function budgetView(row: BudgetRow) {
   }
 }
 
-/** Where a budget is seen from: a project, and the organization that it belongs to. */
+/** A project and its organization, from which budgets are visible. */
 export interface BudgetPlace {
   project_id: number
   org_id: string
 }
 
-/** What is seen from a project: its own budgets, and those that go beyond any project. */
+/** SQL condition for budgets that are visible in a project: its own, and those of the organization and its keys. */
 function seenFrom({ fragment }: Sql, { project_id, org_id }: BudgetPlace) {
   return fragment`org_id = ${org_id} and scope <> 'task' and (project_id = ${project_id} or scope in ('organization', 'api_key'))`
 }
 
-/** A budget that is seen from a project; 404 where it is none. With `lock` its limits stay for the rest of the transaction. */
+/**
+ * A budget that is visible in a project; throws 404 if it does not exist. With `lock` its row is locked until the
+ * transaction ends.
+ */
 export async function requireBudget(
   sql: Sql,
   id: string,
@@ -89,7 +92,7 @@ export interface BudgetFilter extends BudgetPlace {
   offset: number
 }
 
-/** A page of the budgets that are seen from a project, the newest first, and how many there are. */
+/** A page of the budgets that are visible in a project, newest first, and their total number. */
 export async function listBudgets(
   sql: Sql,
   { scope, subject, limit, offset, ...place }: BudgetFilter,
@@ -110,12 +113,12 @@ export interface NewBudget extends BudgetPlace {
   max_cost_usd: number | null
   max_tokens: number | null
   max_sandbox_seconds: number | null
-  /** At which percentage of a limit a warning is sent. */
+  /** Percentage of a limit at which a warning is sent. */
   warn_percent: number
   created_by: string
 }
 
-/** Sets a budget, nothing of it spent. A subject has one a period: another is `resource_conflict`. */
+/** Inserts a budget with no spending. Throws `resource_conflict` if the subject already has one for the period. */
 export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetRow> {
   const { org_id, project_id, scope, subject, period, max_cost_usd, max_tokens, max_sandbox_seconds } = budget
   const { warn_percent, created_by } = budget
@@ -127,7 +130,7 @@ export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetR
       returning ${columns(sql)}`)
     return row!
   }
-  // The project was deleted in this moment.
+  // The project was deleted concurrently.
   const missingParents = {
     budget_project_id_fkey: () => notFound('project_not_found', 'project', projectId(project_id)),
   }
@@ -135,8 +138,8 @@ export async function insertBudget(sql: Sql, budget: NewBudget): Promise<BudgetR
 }
 
 /**
- * Changes a budget. Another period begins with nothing spent; a raised limit is warned of anew. What is held stays: the
- * calls are under way. 404 where it is gone.
+ * Changes a budget. A new period starts with no spending, and a raised limit allows a new warning. Reservations of
+ * running calls stay. Throws 404 if it does not exist.
  */
 export async function updateBudget(
   tx: Sql,
@@ -159,13 +162,16 @@ export async function updateBudget(
   })
 }
 
-/** Takes a budget away; 404 where it is gone. Holds of calls that are under way name it, and nothing more. */
+/**
+ * Deletes a budget; throws 404 if it does not exist. Reservations of running calls may still refer to it without
+ * effect.
+ */
 export async function deleteBudget(sql: Sql, id: string): Promise<void> {
   const deleted = await sql`delete from budget where id = ${id} returning id`
   if (deleted.length === 0) throw budgetNotFound(id)
 }
 
-/** Changes the limits that are given of a task that has not ended; null takes one away. Gives those that it had and has. */
+/** Changes the given limits of a task that has not ended; null removes a limit. Returns the old and new limits. */
 export async function changeTaskBudget(
   sql: Sql,
   id: string,
@@ -186,7 +192,7 @@ export async function changeTaskBudget(
   })
 }
 
-/** Whose a key is; undefined where it is none of the organization's, or revoked. */
+/** The owner of a key; undefined if the organization has no such key or it is revoked. */
 export async function findKeyOwner(sql: Sql, id: string, org_id: string): Promise<string | undefined> {
   const [row] = await sql<{
     user_id: string
@@ -201,9 +207,9 @@ function onePerPeriod<T>({ subject, period }: { subject: string; period: string 
         new Problem(
           'resource_conflict',
           { resource_type: 'budget', resource_id: subject, conflicting_field: 'period', conflicting_value: period },
-          { message: `There is a budget a ${period === 'total' ? 'life' : period} for ${subject} already.` },
+          { message: `${subject} already has a budget with the period ${period}.` },
         ),
-      // The agent was deleted in this moment.
+      // The agent was deleted concurrently.
       budget_agent_id_fkey: () => notFound('agent_not_found', 'agent', subject),
     },
     statement,

@@ -29,13 +29,13 @@ import {
   type BudgetRow,
 } from './budgets.queries.ts'
 
-/** What budgets need of the engine. */
+/** The part of the engine that budget routes use. */
 export interface BudgetWaiters {
-  /** Tasks that wait for a budget may have room now: to be looked at after the commit. */
+  /** Checks after the commit whether tasks that wait for a budget can continue. */
   budgetsChanged(tx: Sql): void
 }
 
-/** Budgets. */
+/** Routes of budgets. */
 export function budgetRoutes(app: FastifyInstance, http: HttpContext, engine: BudgetWaiters): void {
   handle(app, http, operations.createBudget, {
     load: loadPlace,
@@ -125,7 +125,7 @@ async function loadBudget(loading: Loading): Promise<{ budget: BudgetRow; place:
   return { budget: await requireBudget(loading.sql, loading.params.budget_id!, place), place }
 }
 
-/** A budget as the audit log compares it: what people decide about it, without what is spent. */
+/** The members of a budget for the audit log: those that users set, without spending. */
 function audited({
   id,
   scope,
@@ -142,12 +142,12 @@ function audited({
   return { id, scope, subject, ...limits, period, warn_percent, created_by, created_at }
 }
 
-/** Budgets of the organization and of keys go beyond any project. */
+/** The target of an audit entry. Budgets of the organization and of keys do not belong to a project. */
 function auditKey({ id, scope }: BudgetRow, { project_id }: BudgetPlace) {
   return { target: id, project_id: scope === 'agent' || scope === 'project' ? project_id : undefined }
 }
 
-/** At least one limit: a budget without any would limit nothing. */
+/** The limits of a budget; throws 400 if there is none. */
 function limitsOf({
   max_cost_usd = null,
   max_tokens = null,
@@ -160,7 +160,10 @@ function limitsOf({
   return { max_cost_usd, max_tokens, max_sandbox_seconds }
 }
 
-/** What a new budget limits: an agent of the project, a key of the organization, or what is the current one anyway. */
+/**
+ * The subject of a new budget: an agent of the project, a key of the organization, or the current project or
+ * organization.
+ */
 async function subjectOf(
   sql: Sql,
   { project_id, org_id }: BudgetPlace,
@@ -175,13 +178,16 @@ async function subjectOf(
   if (subject === undefined) throw invalid({ field: 'subject', message: 'subject is required', code: 'required' })
   if (scope === 'agent') return (await requireAgent(sql, { id: subject, project_id })).id
   const owner = isId('key', subject) ? await findKeyOwner(sql, subject, org_id) : undefined
-  // Keys of others are not known to those who may not manage them (decision D59): an answer does not reveal which of them exist.
+  // The response must not reveal which keys of other users exist (decision D59).
   if (owner !== principal.user_id && !isAdministrator(principal.role)) throw forAdministrators()
   if (owner === undefined) throw notFound('api_key_not_found', 'api_key', subject)
   return subject
 }
 
-/** Budgets of the organization, and of keys of others, are set by its administrators. */
+/**
+ * Throws 403 unless the caller may set the budget: those of the organization and of other users' keys require an
+ * administrator.
+ */
 async function requireMaySet(
   sql: Sql,
   { scope, subject }: Pick<BudgetRow, 'scope' | 'subject'>,
@@ -194,6 +200,6 @@ async function requireMaySet(
 
 function forAdministrators(): Problem {
   return new Problem('insufficient_permissions', undefined, {
-    message: 'Only administrators of the organization set this budget.',
+    message: 'Only owners and admins of the organization may set this budget.',
   })
 }

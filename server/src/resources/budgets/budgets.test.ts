@@ -26,7 +26,7 @@ const remove = async ({ body }: Reply): Promise<void> => {
 const refusal = ({ status, body }: Reply) => [status, body.error.code, body.error.details?.[0]?.field]
 
 describe('setting a budget', () => {
-  it('setting a budget answers with what it limits, and nothing spent', async () => {
+  it('setting a budget returns its limits with nothing spent', async () => {
     const reply = await create({ scope: 'agent', subject: agent_id, max_cost_usd: 0.000000001, period: 'day' })
     assert.equal(reply.status, 201)
     const { id, created_at, resets_at, ...rest } = reply.body
@@ -50,7 +50,7 @@ describe('setting a budget', () => {
     assert.equal((await test.send('GET', `${budgets}/${id}`)).status, 404)
   })
 
-  it('setting a budget is of the current project and organization where that is meant, and lasts a month unless said otherwise', async () => {
+  it('a new budget is of the current project or organization by default, and its period is a month', async () => {
     const project = await create({ scope: 'project', max_tokens: 5 })
     const organization = await create({
       scope: 'organization',
@@ -63,7 +63,7 @@ describe('setting a budget', () => {
     await Promise.all([remove(project), remove(organization)])
   })
 
-  it('setting a budget needs a limit, a subject that exists here, and sensible numbers', async () => {
+  it('setting a budget requires a limit, a subject of this organization and valid numbers', async () => {
     assert.deepEqual(refusal(await create({ scope: 'project' })), [400, 'validation_error', 'max_cost_usd'])
     assert.deepEqual(refusal(await create({ scope: 'agent', max_tokens: 1 })), [400, 'validation_error', 'subject'])
     assert.deepEqual(refusal(await create({ scope: 'project', subject: 'proj_0', max_tokens: 1 })), [
@@ -80,7 +80,7 @@ describe('setting a budget', () => {
     assert.equal((await create({ scope: 'agent', subject: absentAgent, max_tokens: 1 })).status, 404)
   })
 
-  it('setting a budget is one a subject and period', async () => {
+  it('a subject has one budget for each period', async () => {
     const first = await create({ scope: 'agent', subject: agent_id, max_tokens: 5, period: 'hour' })
     const second = await create({ scope: 'agent', subject: agent_id, max_tokens: 9, period: 'hour' })
     assert.deepEqual([second.status, second.body.error.code], [409, 'resource_conflict'])
@@ -95,7 +95,7 @@ describe('setting a budget', () => {
 })
 
 describe('who may set which budget', () => {
-  it('members set those of agents, of the project and of the keys they own; administrators all', async () => {
+  it('members set budgets of agents, the project and their own keys; administrators set all', async () => {
     const member = await makePerson(test, 'member', test.owner.org_id)
     const theirs = await makeKey(test, member, ['agents:write', 'agents:read'])
     const foreign = await makeKey(test, ownerOf(test), ['agents:read'])
@@ -125,7 +125,7 @@ describe('who may set which budget', () => {
 })
 
 describe('changing a budget', () => {
-  it('changing a budget keeps what is not named, and never leaves it without a limit', async () => {
+  it('changing a budget keeps members that are not given, and cannot remove the last limit', async () => {
     const made = await create({ scope: 'project', max_tokens: 100, max_cost_usd: 1 })
     const put = (body: object) => test.send('PUT', `${budgets}/${made.body.id}`, { body })
     assert.equal((await put({ warn_percent: 50 })).body.warn_percent, 50)
@@ -137,7 +137,7 @@ describe('changing a budget', () => {
     await remove(made)
   })
 
-  it('changing a budget keeps what is spent, unless its period changes', async () => {
+  it('changing a budget keeps the spent amount unless the period changes', async () => {
     const made = await create({ scope: 'project', max_tokens: 100, period: 'total' })
     await test.sql`update budget set spent_tokens = 90, spent_cost_usd = 0.25, held_tokens = 7, warned = true where id = ${made.body.id}`
     const put = async (body: object) => (await test.send('PUT', `${budgets}/${made.body.id}`, { body })).body
@@ -150,7 +150,7 @@ describe('changing a budget', () => {
     await remove(made)
   })
 
-  it('changing a budget is seen with nothing spent once its window is over', async () => {
+  it('a budget whose window is over is returned with nothing spent', async () => {
     const made = await create({ scope: 'project', max_tokens: 100, period: 'hour' })
     await test.sql`update budget set spent_tokens = 90, window_start = now() - interval '1 hour' where id = ${made.body.id}`
     assert.equal((await test.send('GET', `${budgets}/${made.body.id}`)).body.spent.tokens, 0)
@@ -159,7 +159,7 @@ describe('changing a budget', () => {
 })
 
 describe('the list of budgets', () => {
-  it('the list of budgets has those made here and those beyond any project, and no others', async () => {
+  it('the list of budgets has those of the project and those of no project, and no others', async () => {
     const other = await test.send('POST', '/api/v1/projects', { body: { name: 'elsewhere' } })
     const elsewhere = `/api/v1/projects/${other.body.id}/budgets`
     const made = [
@@ -177,7 +177,7 @@ describe('the list of budgets', () => {
     for (const one of made) await remove(one)
   })
 
-  it('the list of budgets loses a budget with its agent', async () => {
+  it('deleting an agent removes its budget from the list', async () => {
     const agents = `/api/v1/projects/${project_id}/agents`
     const { id } = (await test.send('POST', agents, { body: { name: 'passing' } })).body
     const made = await create({ scope: 'agent', subject: id, max_tokens: 1 })

@@ -34,13 +34,14 @@ import {
 } from './credentials.queries.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** The longest address that the sign-in goes back to (see `safePath`). */
+/** Maximum length of the return address of the sign-in (see `safePath`). */
 const returnMax = 2000
 
 /**
- * Connecting a credential with its issuer by a person: the way there, the way back, and what this service says of itself. A state
- * belongs to the user who began and counts once. The browser that comes back must be signed in as that user: else an attacker
- * could have another person let the attacker's credential in, or connect a victim's credential with the attacker's account.
+ * Routes that connect a credential with its issuer: authorization, callback, and client metadata. A state belongs to
+ * the user who started and is valid once. The returning browser must be signed in as that user. Otherwise an attacker
+ * could make another person authorize the attacker's credential, or connect a victim's credential with the attacker's
+ * account.
  */
 export function authorizationRoutes(
   app: FastifyInstance,
@@ -108,7 +109,7 @@ export function authorizationRoutes(
   })
 }
 
-/** This service as a client of issuers. */
+/** This service as an OAuth client of issuers. */
 function ownClient({ public_url }: Pick<Context, 'public_url'>): OwnClient {
   const client_uri = public_url()
   return {
@@ -122,7 +123,7 @@ function redirectUri(context: Pick<Context, 'public_url'>): string {
   return ownClient(context).redirect_uri
 }
 
-/** What an issuer is asked for, where it is found out first: of an MCP server, once. */
+/** The OAuth settings of a credential. For an MCP server, the issuer is discovered first, once. */
 async function discovered(
   context: Context,
   { id }: CredentialRow,
@@ -146,13 +147,15 @@ async function discovered(
   return given ? { settings: found.settings, client_secret: await clientSecret(context, id) } : found
 }
 
-/** The client's secret; undefined of a public client. */
+/** The decrypted client secret; undefined for a public client. */
 async function clientSecret({ sql, secrets }: Context, credential_id: string): Promise<string | undefined> {
   const client_secret = (await findClientSecret(sql, credential_id)) ?? null
   return readSecret(secrets, { credential_id, client_secret })
 }
 
-/** Gets the tokens for which a person came back, and lets the tasks go on that waited for them. Gives the credential's name. */
+/**
+ * Exchanges the code for tokens, and resumes tasks that wait for the credential. Returns the name of the credential.
+ */
 async function connect(
   context: Context,
   request: FastifyRequest,
@@ -164,7 +167,7 @@ async function connect(
   const role = place && (await findRole(sql, place.org_id, user.user_id))
   if (!place || !role || !roleAllows(role, operations.authorizeCredential.scope))
     throw new Problem('insufficient_permissions', undefined, {
-      message: 'You may not connect this credential any more.',
+      message: 'You no longer have permission to connect this credential.',
     })
   const { project_id, org_id } = place
   const { oauth } = await requireCredential(sql, { id, project_id })
@@ -185,7 +188,7 @@ async function connect(
     .catch(asProblem)
   const { access_token, refresh_token, expires_in } = issued
   const tokens = sealTokens(secrets, id, { access_token, refresh_token })
-  // Its lifetime began when it was asked for.
+  // The lifetime of the token counts from the request.
   const left = expires_in === undefined ? null : Math.max(0, expires_in - (performance.now() - began_at) / 1000)
   return sql.begin(async (tx) => {
     if (!(await connectOAuth(tx, id, settings, { tokens, expires_in: left }))) throw changedMeanwhile(id)
@@ -198,7 +201,7 @@ async function connect(
   })
 }
 
-/** Why a browser that came back is refused; where the state is another person's, that is an attack, or a mix-up, and audited. */
+/** The problem of a refused callback. A state of another user may be an attack and is recorded in the audit log. */
 async function refusal(
   { sql }: Context,
   request: FastifyRequest,
@@ -207,10 +210,11 @@ async function refusal(
 ): Promise<Problem> {
   const found = state === '' ? undefined : await findAuthorization(sql, state)
   if (!found || found.user_id === user_id) {
-    const message = 'This attempt took too long, is over, or was not started here. Connect the credential again.'
+    const message =
+      'The attempt has expired, is already complete, or was not started by you. Connect the credential again.'
     return new Problem(
       'validation_error',
-      [{ field: 'state', message: 'belongs to no attempt', code: 'invalid_choice' }],
+      [{ field: 'state', message: 'does not belong to an open attempt', code: 'invalid_choice' }],
       { message },
     )
   }
@@ -223,7 +227,7 @@ async function refusal(
     detail: { begun_by: found.user_id },
   })
   return new Problem('insufficient_permissions', undefined, {
-    message: 'Another user began to connect this credential, and only they can finish it. Sign in as that user.',
+    message: 'Another user started to connect this credential. Sign in as that user to finish.',
   })
 }
 
@@ -246,18 +250,18 @@ function connectedPage(name: string): Page {
   }
 }
 
-/** What an issuer did, as a problem of the API. */
+/** Converts an error of the issuer to a problem. */
 function asProblem(error: unknown): never {
   if (!(error instanceof IssuerFailure)) throw error
   const { kind, code, message } = error
   if (kind === 'declined')
     throw new Problem('insufficient_permissions', undefined, {
-      message: `You did not let the service in (${code}).`,
+      message: `You did not authorize the service (${code}).`,
       cause: error,
     })
   if (kind === 'mismatch')
     throw new Problem('validation_error', undefined, {
-      message: 'The answer does not belong to what was asked. Connect the credential again.',
+      message: 'The response of the issuer does not match the request. Connect the credential again.',
       cause: error,
     })
   throw new Problem(code === 'timed_out' ? 'gateway_timeout' : 'bad_gateway', undefined, { message, cause: error })
@@ -265,8 +269,8 @@ function asProblem(error: unknown): never {
 
 function needsNoPerson({ id, oauth }: CredentialRow): Problem {
   const message = oauth
-    ? 'The grant client_credentials needs no person: the service asks for its tokens itself.'
-    : 'A credential of type secret is not connected with an issuer.'
+    ? 'With the grant client_credentials the service gets tokens itself; no person is needed.'
+    : 'A credential of type secret has no issuer. Only type oauth2 can be connected.'
   return new Problem('resource_conflict', { resource_type: 'credential', resource_id: id }, { message })
 }
 
@@ -274,6 +278,6 @@ function changedMeanwhile(id: string): Problem {
   return new Problem(
     'resource_conflict',
     { resource_type: 'credential', resource_id: id },
-    { message: 'The credential was changed or deleted meanwhile. Connect it again.' },
+    { message: 'The credential was changed or deleted in the meantime. Connect it again.' },
   )
 }

@@ -1,20 +1,20 @@
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** Rows that one statement removes, so that a sweep blocks no request for long. */
+/** Maximum number of rows per statement, so that a sweep does not block requests for long. */
 const sweepBatch = 1000
-/** Authorizations of one credential that may be under way; the oldest go. */
+/** Maximum number of open authorizations per credential; the oldest are dropped. */
 const underwayMax = 20
 
-/** An authorization that is under way at an issuer. */
+/** An open authorization at an issuer. */
 export interface Authorization {
   credential_id: string
   user_id: string
-  /** PKCE's verifier, encrypted. */
+  /** The encrypted PKCE verifier. */
   verifier: Buffer
 }
 
-/** Keeps an authorization until its person comes back with `state`, of which only the hash is kept. Gives when it ends. */
+/** Stores an authorization with the hash of its `state`. Returns when it expires. */
 export async function insertAuthorization(
   tx: Sql,
   state: string,
@@ -32,7 +32,7 @@ export async function insertAuthorization(
   return row!.expires_at
 }
 
-/** Takes an authorization for the one who began it: it counts once. Undefined where it is none of theirs, or over. */
+/** Uses up an authorization of the user. Undefined if it belongs to another user, was used, or has expired. */
 export async function takeAuthorization(sql: Sql, state: string, user_id: string): Promise<Authorization | undefined> {
   const [row] = await sql<Authorization>`
     delete from credential_authorization
@@ -41,7 +41,7 @@ export async function takeAuthorization(sql: Sql, state: string, user_id: string
   return row
 }
 
-/** Whose authorization a state belongs to, in which organization and project; for the audit log. */
+/** User, organization and project of a state, for the audit log. */
 export async function findAuthorization(
   sql: Sql,
   state: string,
@@ -53,12 +53,12 @@ export async function findAuthorization(
   return row
 }
 
-/** Ends what is under way for a credential: its client or its scopes are others now. */
+/** Ends the open authorizations of a credential, because its client or scopes have changed. */
 export async function dropAuthorizations(tx: Sql, credential_id: string): Promise<void> {
   await tx`delete from credential_authorization where credential_id = ${credential_id}`
 }
 
-/** Removes authorizations whose time is over. */
+/** Removes expired authorizations. */
 export async function sweepAuthorizations(sql: Sql): Promise<number> {
   const deleted = await sql`
     delete from credential_authorization where state_hash in (

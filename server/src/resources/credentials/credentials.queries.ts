@@ -8,7 +8,7 @@ import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database
 import { isId } from '../../platform/ids.ts'
 import type { Secrets } from '../../platform/crypto/secrets.ts'
 
-/** A credential as it is answered: everything but its value. */
+/** A credential without its value. */
 export interface CredentialRow {
   id: string
   project_id: number
@@ -18,15 +18,15 @@ export interface CredentialRow {
   created_by: string
   created_at: string
   updated_at: string
-  /** Ids of the secret keys that what is stored of it was encrypted with. */
+  /** Ids of the secret keys with which its stored values are encrypted. */
   key_ids: string[]
-  /** Of type `oauth2`. */
+  /** For type `oauth2`. */
   oauth: OAuthState | null
-  /** Tools that name it, by name. */
+  /** Tools that use it, by name. */
   used_by: { tool_id: string; name: string }[]
 }
 
-/** What is known of the tokens of a credential, and what they are asked with. */
+/** State of a credential's tokens, with its OAuth settings. */
 export interface OAuthState {
   settings: OAuthSettings
   status: CredentialState
@@ -35,25 +35,27 @@ export interface OAuthState {
   connected_at: string | null
 }
 
-/** Names a credential by its own and its project's identifier: another project's does not exist. */
+/** Key of a credential within its project. */
 export interface CredentialKey {
   id: string
   project_id: number
 }
 
-/** Tools of the project that name a credential of this project and name, as a member `used_by` of its row. */
+/** SQL for `used_by`: the tools of the project that use a credential with this name. */
 const usedBy = (sql: Sql, project_id: Fragment, name: Fragment) => sql.fragment`
   coalesce((select json_agg(json_build_object('tool_id', t.id, 'name', t.name) order by t.name) from tool t
     where t.project_id = ${project_id} and position('$' || '{credentials.' || ${name} || '}'
       in concat(t.definition ->> 'url', t.definition ->> 'base_url', t.definition -> 'headers')) > 0), '[]') as used_by`
 
-/** The id of the secret key is the second to fifth byte of what was encrypted with it; of type `oauth2` the value is empty. */
+/**
+ * The id of the secret key is in the second to fifth byte of an encrypted value. For type `oauth2`, `value` is empty.
+ */
 const own = (sql: Sql) => sql.fragment`
   id, project_id, name, type, allowed_hosts, created_by, created_at, updated_at,
   array_remove(array[encode(nullif(substring(value from 2 for 4), ''), 'hex')], null) as key_ids,
   ${usedBy(sql, sql.fragment`credential.project_id`, sql.fragment`credential.name`)}`
 
-/** Of the credential of a row \`c\`: as it is answered. */
+/** Columns of a credential `c` for `CredentialRow`. */
 const columns = (
   sql: Sql,
 ) => sql.fragment`${usedBy(sql, sql.fragment`c.project_id`, sql.fragment`c.name`)}, c.id, c.project_id, c.name, c.type, c.allowed_hosts, c.created_by, c.created_at, c.updated_at,
@@ -66,8 +68,8 @@ const columns = (
     from credential_oauth o where o.credential_id = c.id) as oauth`
 
 /**
- * A credential of a project; throws 404 for a missing one. With `lock` it cannot change for the rest of the
- * transaction.
+ * A credential of a project; throws 404 if it does not exist. With `lock` its row is locked until the transaction
+ * ends.
  */
 export async function requireCredential(
   sql: Sql,
@@ -83,7 +85,7 @@ export async function requireCredential(
   return row
 }
 
-/** A credential that is kept: its value encrypted, and where it may be sent. */
+/** The content of a stored credential: its encrypted value and its allowed hosts. */
 export interface NewCredentialContent {
   name: string
   type: CredentialType
@@ -93,8 +95,8 @@ export interface NewCredentialContent {
 }
 
 /**
- * Keeps a credential, its value encrypted with its id as associated data. A name that is taken, and one credential more
- * than a project may have, are `resource_conflict`.
+ * Inserts a credential, whose value is encrypted with its id as associated data. Throws `resource_conflict` for a
+ * taken name, or if the project has too many.
  */
 export async function insertCredential(
   sql: Sql,
@@ -112,12 +114,12 @@ export async function insertCredential(
     throw new Problem(
       'resource_conflict',
       { resource_type: 'project', resource_id: projectId(project_id) },
-      { message: `A project has ${credentialsMax} credentials at most.` },
+      { message: `A project may have at most ${credentialsMax} credentials.` },
     )
   })
 }
 
-/** Changes what is given of a credential; throws 404 where it is missing. */
+/** Changes the given members; throws 404 if the credential does not exist. */
 export async function updateCredential(
   sql: Sql,
   { id, project_id, name: old }: CredentialRow,
@@ -139,7 +141,7 @@ export async function updateCredential(
   })
 }
 
-/** Removes a credential; false where it was gone already. */
+/** Deletes a credential; returns false if it did not exist. */
 export async function deleteCredential(sql: Sql, { id, project_id }: CredentialKey): Promise<boolean> {
   const rows = await sql`delete from credential where id = ${id} and project_id = ${project_id} returning id`
   return rows.length > 0
@@ -175,7 +177,7 @@ function uniqueName(sql: Sql, project_id: number, name: string): UniqueName {
   return { resource_type: 'credential', name, owner: { resource_type: 'project', id: projectId(project_id) }, findId }
 }
 
-/** What an issuer is asked for, of a new credential of type `oauth2`. It has no tokens yet. */
+/** Inserts the OAuth settings of a new credential of type `oauth2`, without tokens. */
 export async function insertOAuth(
   tx: Sql,
   credential_id: string,
@@ -187,18 +189,18 @@ export async function insertOAuth(
     values (${credential_id}, ${jsonb(settings)}, ${client_secret ?? null})`
 }
 
-/** What is to be asked for from now on, and by which client. */
+/** A change of a credential's OAuth settings. */
 export interface OAuthChange {
   settings: OAuthSettings
-  /** Undefined where it stays. */
+  /** Undefined for no change. */
   client_secret?: Buffer | null | undefined
-  /** The tokens are those of another client, or for other scopes. */
+  /** Whether the tokens become invalid, because they belong to another client or other scopes. */
   dropsTokens: boolean
 }
 
 /**
- * Changes what an issuer is asked for. Tokens that stay are tried again, with the new secret; renewals that are under way do not
- * count where they are dropped.
+ * Changes the OAuth settings. If the tokens stay, a failed renewal is retried with the new secret; if they are
+ * dropped, the results of running renewals are ignored.
  */
 export async function updateOAuth(
   tx: Sql,
@@ -218,14 +220,17 @@ export async function updateOAuth(
     where credential_id = ${credential_id}`
 }
 
-/** The client's secret, encrypted; null of a public client, undefined where the credential is gone. */
+/** The encrypted client secret; null for a public client, undefined if the credential does not exist. */
 export async function findClientSecret(sql: Sql, credential_id: string): Promise<Buffer | null | undefined> {
   const [row] = await sql<{ client_secret: Buffer | null }>`
     select client_secret from credential_oauth where credential_id = ${credential_id}`
   return row?.client_secret
 }
 
-/** Keeps what was found out of the issuer of an MCP server, and of this service there; not where the credential was changed meanwhile. */
+/**
+ * Stores the discovered issuer of an MCP server and the registration there, unless the credential was changed in the
+ * meantime.
+ */
 export async function keepDiscovery(
   sql: Sql,
   credential_id: string,
@@ -239,7 +244,7 @@ export async function keepDiscovery(
   return rows.length > 0
 }
 
-/** The tokens that a person has got us, from now on; renewals of earlier ones that are under way do not count. */
+/** Stores the tokens of an authorization. Results of running renewals of earlier tokens are ignored. */
 export async function connectOAuth(
   tx: Sql,
   credential_id: string,
@@ -255,20 +260,23 @@ export async function connectOAuth(
   return rows.length > 0
 }
 
-/** The role of a user in an organization; undefined where they are no member. */
+/** The role of a user in an organization; undefined if the user is not a member. */
 export async function findRole(sql: Sql, org_id: string, user_id: string): Promise<Role | undefined> {
   const [row] = await sql<{ role: Role }>`select role from member where org_id = ${org_id} and user_id = ${user_id}`
   return row?.role
 }
 
-/** The project of a credential and the organization of that. */
+/** Project and organization of a credential. */
 export async function findPlace(sql: Sql, id: string): Promise<{ project_id: number; org_id: string } | undefined> {
   const [row] = await sql<{ project_id: number; org_id: string }>`
     select c.project_id, p.org_id from credential c join project p on p.id = c.project_id where c.id = ${id}`
   return row
 }
 
-/** A credential as it is answered; `reads` says which secret keys the service has: with another one it cannot be read. */
+/**
+ * A credential in a response. `reads` tells which secret keys the service has; a credential with another key is
+ * `unreadable`.
+ */
 export function credentialView({ project_id, oauth, key_ids, ...row }: CredentialRow, reads: Secrets['reads']) {
   const unreadable: { status?: CredentialState; error?: OAuthState['error'] } = key_ids.every(reads)
     ? {}
@@ -282,12 +290,12 @@ export function credentialView({ project_id, oauth, key_ids, ...row }: Credentia
 
 const unreadableError = {
   code: 'secret_unreadable',
-  message: 'It was stored with another CADRE_SECRET_KEY. Set it again, or connect it again.',
+  message: 'The credential was encrypted with another CADRE_SECRET_KEY. Set it or connect it again.',
 }
 
 /**
- * Binds a credential that names no host yet to hosts; gives its id, or undefined where it has some by now. The statement waits for others
- * that bind it.
+ * Sets the allowed hosts of a credential that has none yet. Returns its id, or undefined if it has hosts already.
+ * Concurrent statements for the credential wait for each other.
  */
 export async function bindHosts(
   sql: Sql,
@@ -301,7 +309,7 @@ export async function bindHosts(
   return row?.id
 }
 
-/** Where the project's credentials of these names may be sent, by their names; null: anywhere. */
+/** The allowed hosts of the project's credentials with these names; null for any host. */
 export async function listAllowedHosts(
   sql: Sql,
   project_id: number,

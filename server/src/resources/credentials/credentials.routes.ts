@@ -29,10 +29,10 @@ import {
 import { changedHosts, checkChange, newHosts, oauthContent, secretContent } from './oauth-content.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** How long the answer to a new client waits for its first token. */
+/** How long the response waits for the first token of a new client. */
 const firstToken_ms = 15_000
 
-/** Credentials that tools of a project are called with. Nothing answers their values and tokens. */
+/** Routes of credentials for tools. Values and tokens are never returned. */
 export function credentialRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { secrets, egress, engine } = context
   const credentialView = (row: CredentialRow) => viewOf(row, secrets.reads)
@@ -92,7 +92,7 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
           ...auditKey(row),
           before: credentialView(before),
           after: credentialView(row),
-          // Whether the value differs from the old one is secret, so giving one counts as a change.
+          // Whether the value differs from the old one must stay secret, so a given value counts as a change.
           detail: encrypted || client_secret !== undefined ? { is_value_changed: true } : undefined,
         })
         engine.credentialsChanged(tx)
@@ -120,7 +120,10 @@ export function credentialRoutes(app: FastifyInstance, http: HttpContext, contex
   authorizationRoutes(app, http, context, loadCredential)
 }
 
-/** Replaces what was given of a client. Another client, or other scopes, need other tokens; so does a client by its secret alone. */
+/**
+ * Changes the client or scopes. A new client or new scopes require new tokens; so does a new secret of a client that
+ * gets its tokens by the secret alone.
+ */
 async function changeOAuth(
   tx: Sql,
   row: CredentialRow,
@@ -138,7 +141,7 @@ async function changeOAuth(
   const { registered_for, ...kept } = settings
   const next: OAuthSettings = {
     ...kept,
-    // A client that was given is not the one that was registered.
+    // A given client replaces the registered one.
     ...(client_id === undefined && registered_for !== undefined && { registered_for }),
     ...(client_id !== undefined && { client_id }),
     ...(scopes !== undefined && { scopes }),
@@ -149,8 +152,8 @@ async function changeOAuth(
 }
 
 /**
- * After the commit: asks for the first token of a client that needs no person, so that the answer says whether it is good. What
- * an issuer does not give in time is asked for by the first call of a tool.
+ * Requests the first token after the commit if no person is needed, so that the response shows whether the client
+ * works. If the issuer does not respond in time, the first tool call requests the token.
  */
 async function withFirstToken(
   { tokens, secrets }: Context,

@@ -29,7 +29,7 @@ const valueOf = async (id: string) => {
 }
 
 describe('a credential', () => {
-  it('a credential is answered without its value, by every operation', async () => {
+  it('no operation returns the value of a credential', async () => {
     const { status, body } = await create({ name: 'KEY' })
     assert.equal(status, 201)
     const { id, created_at } = body
@@ -55,7 +55,7 @@ describe('a credential', () => {
     for (const reply of [body, list, updated.body]) assert.equal(JSON.stringify(reply).includes('canary'), false)
   })
 
-  it('a credential tells which tools of its project name it, in a header or an address', async () => {
+  it('a credential lists the tools of its project that use it in a header or URL', async () => {
     const { body } = await create({ name: 'NAMED' })
     const tools = base.replace('/credentials', '/tools')
     const tool = async (name: string, http: object) =>
@@ -76,7 +76,7 @@ describe('a credential', () => {
     assert.deepEqual(list.credentials.find(({ id }: { id: string }) => id === body.id).used_by, expected)
   })
 
-  it('a credential is kept encrypted, for its own row', async () => {
+  it('a credential is encrypted and bound to its row', async () => {
     const { body } = await create()
     assert.equal(await valueOf(body.id), value)
     const [row] = await test.sql<{ text: string; plain: string }>`
@@ -87,7 +87,7 @@ describe('a credential', () => {
     await assert.rejects(valueOf(other), /changed, or belongs to another row/)
   })
 
-  it('a credential is answered again to the same Idempotency-Key, without its value', async () => {
+  it('creating a credential again with the same Idempotency-Key returns it without its value', async () => {
     const headers = { 'idempotency-key': 'once' }
     const send = () => test.send('POST', base, { body: { name: 'TWICE', value, allowed_hosts }, headers })
     const [one, two] = [await send(), await send()]
@@ -99,7 +99,7 @@ describe('a credential', () => {
     assert.deepEqual([taken.status, taken.body.error.details.resource_id], [409, one.body.id])
   })
 
-  it('a credential gets another value, another name, or both', async () => {
+  it('a credential can get another value, another name, or both', async () => {
     const { body: old } = await create()
     const put = (body: object) => test.send('PUT', `${base}/${old.id}`, { body })
     assert.equal((await put({ value: 'second' })).body.name, old.name)
@@ -112,7 +112,7 @@ describe('a credential', () => {
     assert.equal((await put({})).status, 200)
   })
 
-  it('a credential has a name that no other one of the project has', async () => {
+  it('the name of a credential is unique in its project', async () => {
     const [{ body: one }, { body: two }] = [await create(), await create()]
     for (const reply of [
       await create({ name: one.name }),
@@ -129,14 +129,14 @@ describe('a credential', () => {
     assert.equal((await create({ name: one.name }, await makeProject('other'))).status, 201)
   })
 
-  it('a credential is gone when it is deleted', async () => {
+  it('a deleted credential is 404', async () => {
     const { body } = await create()
     const reply = await test.send('DELETE', `${base}/${body.id}`)
     assert.deepEqual([reply.status, reply.body], [200, { message: 'Credential deleted', credential_id: body.id }])
     for (const method of ['GET', 'DELETE']) assert.equal((await test.send(method, `${base}/${body.id}`)).status, 404)
   })
 
-  it('a credential is not found in another project', async () => {
+  it('a credential is 404 in another project', async () => {
     const [{ body }, other] = [await create(), await makeProject('stranger')]
     for (const [method, sent] of [['GET'], ['PUT', { value: 'x' }], ['DELETE']] as const) {
       const reply = await test.send(method, `${other}/${body.id}`, sent ? { body: sent } : {})
@@ -160,7 +160,7 @@ describe('a credential is refused', () => {
         if (field === 'value') assert.equal('provided' in body.error.details[0], false)
       })
 
-  it('a credential is refused where the project has as many as it may', async () => {
+  it('a credential is refused if the project has as many as allowed', async () => {
     const at = await makeProject('full')
     await test.sql`
       insert into credential (id, project_id, name, value, created_by)

@@ -9,11 +9,11 @@ import { EgressRefused, type Egress } from '../../platform/egress/safe-fetch.ts'
 type NewCredential = BodyOf<typeof operations.createCredential>
 type CredentialChange = BodyOf<typeof operations.updateCredential>
 
-/** Addresses of which a credential has one, or the pair of endpoints. */
+/** Members of which a credential has exactly one, or the pair of endpoints. */
 const addresses = ['issuer', 'authorization_endpoint', 'token_endpoint', 'mcp_url'] as const
 const oauthMembers = [...addresses, 'client_id', 'client_secret', 'scopes', 'grant'] as const
 
-/** What a credential of type `secret` is made of. Throws the problem `validation_error` with all faults. */
+/** The value of a new credential of type `secret`. Throws `validation_error` with all issues. */
 export function secretContent(body: NewCredential): string {
   const issues: Issue[] = oauthMembers
     .filter((name) => body[name] !== undefined)
@@ -24,8 +24,9 @@ export function secretContent(body: NewCredential): string {
 }
 
 /**
- * What an issuer is asked for, of a credential of type `oauth2`: one of `issuer`, the endpoints and `mcp_url`, with a client for
- * the first two. Addresses are judged without resolving their names. Throws the problem `validation_error` with all faults.
+ * The OAuth settings of a new credential of type `oauth2`: one of `issuer`, the endpoints and `mcp_url`, with a
+ * client for the first two. URLs are checked without resolving their hosts. Throws `validation_error` with all
+ * issues.
  */
 export function oauthContent(body: NewCredential, egress: Pick<Egress, 'check'>): OAuthSettings {
   const { issuer, authorization_endpoint, token_endpoint, mcp_url, client_id, scopes = [] } = body
@@ -36,7 +37,10 @@ export function oauthContent(body: NewCredential, egress: Pick<Egress, 'check'>)
   const ways = [issuer !== undefined, hasEndpoints, mcp_url !== undefined].filter(Boolean).length
   if (ways !== 1)
     issues.push(
-      fault('issuer', 'must be given, or authorization_endpoint and token_endpoint, or mcp_url: exactly one of them'),
+      fault(
+        'issuer',
+        'is required, unless there are authorization_endpoint and token_endpoint, or mcp_url; give exactly one of the three',
+      ),
     )
   if (ways === 1 && mcp_url === undefined && client_id === undefined) issues.push(required('client_id'))
   if (grant === undefined) issues.push(required('grant'))
@@ -54,15 +58,15 @@ export function oauthContent(body: NewCredential, egress: Pick<Egress, 'check'>)
   return { grant: grant!, scopes, ...given }
 }
 
-/** Refuses members that a credential of this type does not have. */
+/** Throws `validation_error` for members that a credential of this type does not have. */
 export function checkChange(body: CredentialChange, type: 'secret' | 'oauth2'): void {
   const others = type === 'secret' ? (['client_id', 'client_secret', 'scopes'] as const) : (['value'] as const)
   refuse(others.filter((name) => body[name] !== undefined).map((field) => notOfType(field, type)))
 }
 
 /**
- * Where a new credential may be sent, as it is kept. Where nothing is said: of an MCP server that server, of others nowhere until a tool is
- * registered with it. Throws the problem `validation_error`.
+ * The allowed hosts of a new credential. Default: the host of `mcp_url`, or none until a tool that uses it is
+ * registered. Throws `validation_error`.
  */
 export function newHosts({ allowed_hosts, mcp_url }: NewCredential): string[] {
   if (allowed_hosts !== undefined) return normalHosts(allowed_hosts)
@@ -77,7 +81,7 @@ function normalHosts(given: readonly string[]): string[] {
       host === undefined
         ? [
             {
-              ...fault(`allowed_hosts[${index}]`, 'must be a host, or *. and a host of two names at least'),
+              ...fault(`allowed_hosts[${index}]`, 'must be a host, or *. followed by a host with at least two labels'),
               provided: given[index],
             },
           ]
@@ -88,8 +92,9 @@ function normalHosts(given: readonly string[]): string[] {
 }
 
 /**
- * Where a credential may be sent from now on; undefined where that stays. Another host takes the secret itself, so that who may only
- * use a credential cannot send it to another host; without a secret of a client a person consents anew (`dropsTokens`).
+ * The changed allowed hosts; undefined for no change. A new host requires the secret, so that a user who may only use
+ * a credential cannot send it to another host. For a client without a secret, a person must authorize again
+ * (`dropsTokens`).
  */
 export function changedHosts(
   { type, allowed_hosts: before, oauth }: CredentialRow,
@@ -101,7 +106,7 @@ export function changedHosts(
   if (oauth?.settings.grant === 'authorization_code') return { hosts, dropsTokens: true }
   const secret = type === 'secret' ? 'value' : 'client_secret'
   if ((type === 'secret' ? value : client_secret) === undefined)
-    throw invalid({ field: secret, message: 'is required where allowed_hosts gets another host', code: 'required' })
+    throw invalid({ field: secret, message: 'is required to add a host to allowed_hosts', code: 'required' })
   return { hosts, dropsTokens: false }
 }
 
@@ -125,7 +130,7 @@ function required(field: string): Issue {
 }
 
 function notOfType(field: string, type: string): Issue {
-  return fault(field, `is no member of a credential of type ${type}`)
+  return fault(field, `is not allowed for a credential of type ${type}`)
 }
 
 function fault(field: string, message: string): Issue {

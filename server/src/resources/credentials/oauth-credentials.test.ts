@@ -26,7 +26,7 @@ const auditOf = (target: string) => test.sql<{ action: string; actor: string; de
   select action, actor, detail from audit where target = ${target} order by id`
 
 describe('a credential of type oauth2', () => {
-  it('a credential of type oauth2 is answered with its state and what it asks for, and never with a secret or a token', async (t) => {
+  it('a credential of type oauth2 is returned with its state and scopes, and never with a secret or token', async (t) => {
     const issuer = await startIssuer(t)
     const made = await world.credential(issuer)
     const { created_at, updated_at, expires_at, connected_at, id, project_id, created_by, name, ...rest } = made
@@ -56,7 +56,7 @@ describe('a credential of type oauth2', () => {
     assert.equal(JSON.stringify([made, list, row.text]).includes('the-secret-of-cadre'), false)
   })
 
-  it('a credential of type oauth2 is made once for an Idempotency-Key, and answered as it is by then', async (t) => {
+  it('a credential of type oauth2 is created once for an Idempotency-Key, and a repetition returns its current state', async (t) => {
     const issuer = await startIssuer(t)
     const body = {
       name: 'ONCE',
@@ -74,7 +74,7 @@ describe('a credential of type oauth2', () => {
     assert.equal(issuer.issued.length, 1)
   })
 
-  it('a credential of type oauth2 authenticates as its issuer takes it', async (t) => {
+  it('a credential of type oauth2 authenticates by a method that its issuer supports', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, { ...person, ...issuerClients.public, client_secret: undefined })
     assert.equal((await world.connect(issuer, id)).status, 200)
@@ -106,7 +106,7 @@ describe('a credential of type oauth2', () => {
     assert.equal((await read(id)).status, 'connected')
   })
 
-  it('a credential of type oauth2 needs its tokens anew for another client or other scopes, and not for another name', async (t) => {
+  it('a credential of type oauth2 needs new tokens after a change of client or scopes, and not of its name', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     await world.connect(issuer, id)
@@ -120,7 +120,7 @@ describe('a credential of type oauth2', () => {
     assert.deepEqual(audit.filter(({ detail }) => detail.is_value_changed).length, 1)
   })
 
-  it('a credential of type oauth2 is refused with all that is wrong with it', async () => {
+  it('an invalid credential of type oauth2 is refused with all of its errors', async () => {
     const create = async (body: object) => {
       const reply = await world.call('POST', '/credentials', { name: 'WRONG', type: 'oauth2', ...body })
       assert.equal(reply.status, 400, JSON.stringify(reply.body))
@@ -145,7 +145,7 @@ describe('a credential of type oauth2', () => {
       assert.equal((await world.call('PUT', `/credentials/${id}`, body)).status, 400)
   })
 
-  it('a credential of type oauth2 whose issuer calls itself otherwise, or is none, fails with that', async (t) => {
+  it('a credential of type oauth2 whose issuer has another name or is not an issuer fails with that reason', async (t) => {
     const issuer = await startIssuer(t, { metadata: (metadata) => ({ ...metadata, issuer: 'https://evil.example' }) })
     assert.equal((await world.credential(issuer)).error.code, 'issuer_mismatch')
     const none = await startLocalServer(t, (_request, response) => void response.writeHead(404).end())
@@ -189,7 +189,7 @@ describe('connecting a credential', () => {
     )
   })
 
-  it('connecting a credential asks for a sign-in first where the browser has none, and counts afterwards', async (t) => {
+  it('connecting a credential requires a sign-in first, and continues after it', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const callback = await issuer.approve(await begin(id))
@@ -201,7 +201,7 @@ describe('connecting a credential', () => {
     assert.equal((await comeBack(test, callback, ownerOf(test))).status, 200)
   })
 
-  it('connecting a credential is refused to every other user, of the same organization too, which the audit log tells', async (t) => {
+  it('connecting a credential is refused to every other user, also of the same organization, and audited', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const callback = await issuer.approve(await begin(id))
@@ -209,7 +209,7 @@ describe('connecting a credential', () => {
     for (const other of others) {
       const reply = await comeBack(test, callback, other)
       assert.equal(reply.status, 403)
-      assert.match(reply.body, /Another user began/)
+      assert.match(reply.body, /Another user started/)
     }
     const refused = (await auditOf(id)).filter(({ action }) => action === 'credential.authorization_refused')
     assert.deepEqual(
@@ -220,7 +220,7 @@ describe('connecting a credential', () => {
     assert.equal((await comeBack(test, callback, ownerOf(test))).status, 200, 'it still counts for the one who began')
   })
 
-  it('connecting a credential is refused to one who has lost their role meanwhile', async (t) => {
+  it('connecting a credential is refused to a user who has lost the role meanwhile', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const member = await makePerson(test, 'member', test.owner.org_id)
@@ -232,7 +232,7 @@ describe('connecting a credential', () => {
     assert.deepEqual([reply.status, issuer.tokenRequests.length], [403, 0])
   })
 
-  it('connecting a credential counts once, within its time, and only with its own state and code', async (t) => {
+  it('connecting a credential works once, before its timeout, and only with its own state and code', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const owner = ownerOf(test)
@@ -262,19 +262,19 @@ describe('connecting a credential', () => {
     assert.equal((await comeBack(test, elsewhere, owner)).status, 400)
   })
 
-  it('connecting a credential ends where the person says no, or the issuer fails, and leaves the credential as it was', async (t) => {
+  it('connecting a credential ends if the user declines or the issuer fails, and leaves the credential unchanged', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     issuer.declines = true
     const declined = await world.connect(issuer, id)
-    assert.deepEqual([declined.status, /did not let the service in/.test(declined.body)], [403, true])
+    assert.deepEqual([declined.status, /did not authorize the service/.test(declined.body)], [403, true])
     issuer.declines = false
     issuer.answers['/token'] = (_request, response) => void response.writeHead(500).end()
     assert.equal((await world.connect(issuer, id)).status, 502)
     assert.equal((await read(id)).status, 'needs_authorization')
   })
 
-  it('connecting a credential does not count for a client or scopes that were replaced meanwhile', async (t) => {
+  it('connecting a credential has no effect if its client or scopes were replaced meanwhile', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const callback = await issuer.approve(await begin(id))
@@ -283,7 +283,7 @@ describe('connecting a credential', () => {
     assert.equal((await read(id)).status, 'needs_authorization')
   })
 
-  it('connecting a credential is not for credentials that need no person, nor for those of another project or organization', async (t) => {
+  it('credentials that need no user, or are of another project or organization, cannot be connected', async (t) => {
     const issuer = await startIssuer(t)
     const secret = (
       await world.call('POST', '/credentials', { name: 'A_SECRET', value: 'x', allowed_hosts: ['a.test'] })
@@ -351,14 +351,14 @@ describe('a credential for an MCP server', () => {
     assert.deepEqual([refresh.grant_type, refresh.resource], ['refresh_token', `${server.url}/mcp`])
   })
 
-  it('a credential for an MCP server is not connected for another resource than the server', async (t) => {
+  it('a credential for an MCP server is not connected to any other resource', async (t) => {
     const { id } = await challenged(t, {}, (own) => ({ ...own, resource: 'https://bank.example/mcp' }))
     const { status, body } = await world.call('POST', `/credentials/${id}/authorize`)
     assert.equal(status, 502)
     assert.match(body.error.message, /does not match/)
   })
 
-  it('a credential for an MCP server says what is missing where its issuer registers no clients', async (t) => {
+  it('a credential for an MCP server names what is missing if its issuer does not register clients', async (t) => {
     const { id, issuer } = await challenged(t, { registers: false })
     const { status, body } = await world.call('POST', `/credentials/${id}/authorize`)
     assert.equal(status, 502)
@@ -367,7 +367,7 @@ describe('a credential for an MCP server', () => {
     assert.equal((await world.connect(issuer, id)).status, 200)
   })
 
-  it('a credential for an MCP server is known by the address of its metadata where the issuer takes that', async (t) => {
+  it('a credential for an MCP server uses the URL of its metadata as client_id if the issuer supports that', async (t) => {
     const secure = await startTestService({
       CADRE_EGRESS_ALLOW: 'loopback',
       CADRE_PUBLIC_URL: 'https://cadre.example.com',
@@ -402,7 +402,7 @@ describe('a credential for an MCP server', () => {
 })
 
 describe('the cookie of a session', () => {
-  it('the cookie of a session of the owner begins and ends it too, without a key', async (t) => {
+  it('the owner can also start and end a connection with a session cookie, without a key', async (t) => {
     const issuer = await startIssuer(t)
     const { id } = await world.credential(issuer, person)
     const { cookie } = await makeSession(test, ownerOf(test))

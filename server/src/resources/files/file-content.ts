@@ -3,16 +3,16 @@ import { Problem } from '#contract/core/problems.ts'
 import type { FileRow } from '../../engine/files/file-rows.ts'
 import { isKnown } from '../../http/etag.ts'
 
-/** What of a file is sent: all of it, a part, or nothing because it is known. */
+/** The response to a request for a file: all of it, a part, or nothing because the client has it. */
 export interface ContentAnswer {
   status: 200 | 206 | 304
-  /** From this byte on, up to the other one, not with it. */
+  /** First byte; `end` is exclusive. */
   start: number
   end: number
   headers: Record<string, string>
 }
 
-/** Headers of a request that decide what is sent. */
+/** Request headers that affect the response. */
 export interface ContentRequest {
   range?: string | undefined
   'if-range'?: string | undefined
@@ -20,9 +20,9 @@ export interface ContentRequest {
 }
 
 /**
- * Judges a request for the bytes of a file (RFC 9110, 13 and 14). One range is served; several are answered with the whole, as
- * is one that makes no sense. Throws `range_not_satisfiable` for one behind the end. Only pictures are shown by browsers, and
- * nothing in a file may run or load anything.
+ * Decides the response to a request for a file (RFC 9110, 13 and 14). A single range is served; several ranges or an
+ * invalid one get the whole file. Throws `range_not_satisfiable` for a range beyond the end. Browsers show only
+ * images, and content of a file may not run or load anything.
  */
 export function contentAnswer(file: FileRow, request: ContentRequest): ContentAnswer {
   const { bytes } = file
@@ -56,7 +56,7 @@ export function contentAnswer(file: FileRow, request: ContentRequest): ContentAn
   }
 }
 
-/** Undefined where no range is asked for that can be served. */
+/** The requested range; undefined to send the whole file, `none` if it is beyond the end. */
 function rangeOf(header: string | undefined, bytes: number): { start: number; end: number } | 'none' | undefined {
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/i.exec(header ?? '') ?? []
   if (first === '' && last === '') return undefined
@@ -70,13 +70,13 @@ function rangeOf(header: string | undefined, bytes: number): { start: number; en
   return { start, end: last === '' ? bytes : Math.min(Number(last) + 1, bytes) }
 }
 
-/** Without what its sender may have put behind the type. */
+/** The media type without parameters of its sender. */
 function contentType(media_type: string): string {
   const type = media_type.split(';', 1)[0]!.trim()
   return type.startsWith('text/') ? `${type}; charset=utf-8` : type
 }
 
-/** RFC 6266: the name twice, for clients that know no UTF-8. */
+/** RFC 6266: contains the name twice, because some clients do not support UTF-8. */
 function disposition({ media_type, name }: FileRow): string {
   const kind = isImageType(media_type) ? 'inline' : 'attachment'
   const plain = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_')

@@ -36,7 +36,7 @@ async function sweepAfter(days: number, id: string): Promise<number> {
 }
 
 describe('a file is kept', () => {
-  it('a file is kept as long as the last task that names it, however old it is', async () => {
+  it('a file is kept as long as a task that names it, however old the file is', async () => {
     const id = await upload()
     const [one, other] = [await task(naming(id)), await task(naming(id))]
     assert.equal((await read(id)).body.expires_at, null)
@@ -47,7 +47,7 @@ describe('a file is kept', () => {
     assert.equal(await sweepAfter(1, id), 404)
   })
 
-  it('a file is kept as an artifact as long as its task', async () => {
+  it('an artifact is kept as long as its task', async () => {
     const call = { name: 'save_file', arguments: { name: 'made.txt', content: 'made' } }
     const made = await task(JSON.stringify([{ tool_calls: [call] }, { text: 'Done.' }]))
     const [{ file_id }] = made.output.artifacts

@@ -5,13 +5,13 @@ import { isId } from '../../platform/ids.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { likePattern } from '../projects/projects.queries.ts'
 
-/** Names a file by its own and its project's identifier: another project's does not exist. */
+/** Key of a file within its project. */
 export interface FileKey {
   id: string
   project_id: number
 }
 
-/** A file of a project; throws 404 for a missing one. */
+/** A file of a project; throws 404 if it does not exist. */
 export async function requireFile(sql: Sql, { id, project_id }: FileKey): Promise<FileRow> {
   const row = isId('file', id) ? (await findFiles(sql, project_id, [id])).get(id) : undefined
   if (!row) throw notFound('file_not_found', 'file', id.slice(0, 100))
@@ -26,7 +26,7 @@ export interface FileFilter {
   offset: number
 }
 
-/** A page of files, newest first, and how many there are; a project has only so many (`fileBounds.per_project`). */
+/** A page of files, newest first, and their total number. Counting is cheap because of `fileBounds.per_project`. */
 export async function listFiles(
   sql: Sql,
   { project_id, task_id, search, limit, offset }: FileFilter,
@@ -43,8 +43,9 @@ export async function listFiles(
 }
 
 /**
- * Deletes a file: `in_use` where a task that has not ended names it and it is not forced, `gone` where it is not there. In a
- * transaction: the file is locked first, so that a task which names it at the same time is seen, or does not find it.
+ * Deletes a file. Returns `in_use` if a task that has not ended uses it, unless forced, and `gone` if it does not
+ * exist. Requires a transaction: the file is locked first, so that a concurrent task is either seen or does not find
+ * the file.
  */
 export async function deleteFile(
   tx: Sql,
@@ -61,14 +62,15 @@ export async function deleteFile(
   return deleted.length > 0 ? 'deleted' : 'in_use'
 }
 
-/** Hours after which an upload that was cut off by a crash is removed; minutes that a file outlives its last task. */
+/** Age in hours after which an unfinished upload is removed. */
 const begun_hours = 1
+/** How many minutes a file outlives its last task. */
 const unnamed_minutes = 1
 const batch = 100
 
 /**
- * Removes files whose time is over, a batch a call, and gives how many went: those whose last task is gone, those that no task
- * named for 30 days, and uploads that a crash cut off. What a schedule or a test case names stays.
+ * Removes a batch of files: those whose last task was removed, those without a task for 30 days, and unfinished
+ * uploads. Files of schedules and test cases stay. Returns whether there may be more.
  */
 export async function sweepFiles(sql: Sql): Promise<boolean> {
   const removed = await sql`

@@ -14,10 +14,10 @@ import { contentAnswer } from './file-content.ts'
 import { deleteFile, listFiles, requireFile } from './files.queries.ts'
 import { receiveUpload } from './upload.ts'
 
-/** How long a reader that does not read is waited for. */
+/** How long a download waits for a reader that does not read. */
 const stall_ms = 30_000
 
-/** Files of a project. */
+/** Routes of files. */
 export function fileRoutes(app: FastifyInstance, http: HttpContext, { files }: Context): void {
   const uploads = new WeakMap<FastifyRequest, BegunFile>()
 
@@ -66,7 +66,7 @@ export function fileRoutes(app: FastifyInstance, http: HttpContext, { files }: C
     },
     finish: async ({ loaded, request }, { status, body }, reply) => {
       const { start, end } = body as { start: number; end: number }
-      // Of a stream that is not sent the framework leaves the length that the headers say.
+      // With a stream the framework keeps the Content-Length header, although no body is sent.
       if (request.method === 'HEAD') return new Answer(status, Readable.from([]))
       if (status === 304) return new Answer(status, undefined)
       request.is_long = true
@@ -95,7 +95,7 @@ export function fileRoutes(app: FastifyInstance, http: HttpContext, { files }: C
   })
 }
 
-/** Disconnects a reader that takes no piece for too long. */
+/** Passes pieces on, and calls `onStall` if the reader takes none for too long. */
 async function* watched(pieces: AsyncIterable<Buffer>, onStall: () => void): AsyncGenerator<Buffer> {
   for await (const piece of pieces) {
     const stalled = setTimeout(onStall, stall_ms).unref()

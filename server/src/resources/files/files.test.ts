@@ -80,7 +80,7 @@ describe('a file', () => {
     assert.equal((await send('GET', `${files}/${id}/content`)).status, 404)
   })
 
-  it('a file is uploaded by a form, whose name comes before that of the part', async () => {
+  it("a file is uploaded by a form, and the form's name field has priority over the name of the part", async () => {
     const named = await upload(form({ file: new Blob([png]), name: 'picture.png' }, 'c:\\x\\other.png'))
     assert.equal(named.status, 201, JSON.stringify(named.body))
     assert.deepEqual(
@@ -95,7 +95,7 @@ describe('a file', () => {
     assert.equal(broken.status, 400)
   })
 
-  it('a file loses what is dangerous in a name', async () => {
+  it('dangerous characters are removed from the name of a file', async () => {
     const names: [string, string][] = [
       ['../../x', '....x'],
       ['..', 'file'],
@@ -114,7 +114,7 @@ describe('a file', () => {
     assert.equal((await upload('x', `?name=${encodeURIComponent('../../x')}`)).body.name, '....x')
   })
 
-  it('a file has the type that its bytes say, and only pictures are shown', async () => {
+  it('the type of a file follows from its bytes, and only pictures are shown inline', async () => {
     const svg = '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
     const polyglot = Buffer.concat([Buffer.from('GIF89a'), Buffer.from('=1;<script>alert(1)</script>')])
     const cases: [string | Buffer<ArrayBuffer>, string, string, 'inline' | 'attachment'][] = [
@@ -141,7 +141,7 @@ describe('a file', () => {
     }
   })
 
-  it('a file is sent in parts, or not at all where it is known', async () => {
+  it('a file is served in ranges, and not sent again for a matching ETag', async () => {
     const bytes = Buffer.alloc(3_000_000)
     for (let i = 0; i < bytes.length; i += 4) bytes.writeUInt32BE(i, i)
     const { body } = await upload(bytes)
@@ -178,7 +178,7 @@ describe('a file', () => {
     assert.deepEqual([head.status, head.headers.get('content-length')], [200, String(bytes.length)])
   })
 
-  it('a file is made once for its Idempotency-Key', async () => {
+  it('a file is created once for an Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'once' }
     const one = await upload('the same', '?name=once', headers)
     const two = await upload('the same', '?name=once', headers)
@@ -189,7 +189,7 @@ describe('a file', () => {
     assert.equal(row!.count, 0)
   })
 
-  it('a file of another organization or project does not exist', async () => {
+  it('a file of another organization or project is 404', async () => {
     const { body } = await upload('secret')
     const stranger = await makeKey(test, await makePerson(test), ['admin'])
     for (const path of ['', '/content']) {
@@ -207,7 +207,7 @@ describe('a file', () => {
     }
   })
 
-  it('a file asks for the scopes of tasks', async () => {
+  it('operations on files require the scopes of tasks', async () => {
     const owner = ownerOf(test)
     const reader = await makeKey(test, owner, ['agents:read'])
     const runner = await makeKey(test, owner, ['tasks:write'])
@@ -250,7 +250,7 @@ describe('the bounds of files', () => {
     return row!.count
   }
 
-  it('the bounds of files end an upload of one byte too many with 413, and leave nothing', async () => {
+  it('an upload of one byte too many ends with 413 and leaves nothing', async () => {
     const before = await rows()
     const bytes = Buffer.alloc(fileBounds.bytes + 1)
     const streamed = (): ReadableStream => new Blob([bytes]).stream()
@@ -269,7 +269,7 @@ describe('the bounds of files', () => {
     assert.deepEqual([most.status, most.body.bytes], [201, fileBounds.bytes])
   })
 
-  it('the bounds of files hold the memory of an upload', async () => {
+  it('an upload uses bounded memory', async () => {
     global.gc?.()
     const before = process.memoryUsage().arrayBuffers
     let most = 0
@@ -289,7 +289,7 @@ describe('the bounds of files', () => {
     assert.ok(most < 64 * 1_048_576, `${most} bytes`)
   })
 
-  it('the bounds of files leave no row of an upload that is cut off, wherever that is', async () => {
+  it('an upload that is cut off at any byte leaves no row', async () => {
     const before = await rows()
     const points = [0, 1, 1_048_576, 2_500_000, ...Array.from({ length: 4 }, () => randomInt(4_000_000))]
     const { hostname, port } = new URL(test.url)
@@ -315,7 +315,7 @@ describe('the bounds of files', () => {
     }
   })
 
-  it('the bounds of files refuse what a project has no room for', async () => {
+  it('an upload beyond the quota of its project is refused', async () => {
     const small = await startTestService({ CADRE_FILES_MAX_BYTES_PROJECT: '1500000' })
     try {
       const made = await small.send('POST', '/api/v1/projects', { body: { name: 'small' } })
@@ -344,7 +344,7 @@ describe('the bounds of files', () => {
     }
   })
 
-  it('the bounds of files remove what no task named for thirty days, and what a crash cut off', async () => {
+  it('files that no task named for thirty days, and uploads that a crash cut off, are removed', async () => {
     const old = await upload('old')
     const young = await upload('young')
     await test.sql`update file set created_at = now() - interval '31 days' where id = ${old.body.id}`

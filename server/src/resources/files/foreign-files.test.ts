@@ -98,7 +98,7 @@ describe('a file of another tenant', () => {
     )
   })
 
-  it('a file of another tenant is 404 at the door of OpenAI, also where a conversation has it', async () => {
+  it('a file of another tenant is 404 in the OpenAI protocol, also inside a conversation', async () => {
     const before = await counts()
     for (const file_id of foreign) {
       const [image, file] = ['input_image', 'input_file'].map((type) => [

@@ -37,7 +37,7 @@ const give = (input: unknown): Promise<Reply> =>
   test.send('POST', `${project}/agents/${agent}/tasks?wait=30`, { body: { input } })
 
 describe('files that mean harm', () => {
-  it('files that mean harm are downloads that no browser runs, whatever else they can be read as', async () => {
+  it('malicious files are sent as downloads that no browser runs, whatever other format they match', async () => {
     const script = '<script>alert(1)</script>'
     const polyglots: [string, Buffer<ArrayBuffer>, string][] = [
       ['a picture and a program', Buffer.from(`GIF89a=1;/*${'x'.repeat(100)}*/alert(1)`), 'image/gif'],
@@ -68,7 +68,7 @@ describe('files that mean harm', () => {
     }
   })
 
-  it('files that mean harm that unpack to far more are kept as they are, and never unpacked', async () => {
+  it('files that decompress to far more are stored unchanged and never decompressed', async () => {
     const bomb = gzipSync(gzipSync(Buffer.alloc(200_000_000)))
     const before = process.memoryUsage().arrayBuffers
     const { status, body } = await upload(bomb)
@@ -86,7 +86,7 @@ describe('files that mean harm', () => {
     assert.ok(packed.status >= 400 || packed.body.bytes === bomb.length, JSON.stringify(packed))
   })
 
-  it('files that mean harm fill what a project may store to its last byte, and not one more', async () => {
+  it('uploads can fill the quota of a project to the last byte, and not beyond', async () => {
     const made = await test.send('POST', '/api/v1/projects', { body: { name: 'edge' } })
     const at = `/api/v1/projects/${made.body.id}`
     const put = (bytes: number) => upload(Buffer.alloc(bytes, 'x'), { at })

@@ -32,7 +32,7 @@ function requestOf(): { raw: PassThrough; request: FastifyRequest } {
 }
 
 describe('many uploads at a time', () => {
-  it('many uploads at a time take few connections, so that other requests are answered meanwhile', async () => {
+  it('concurrent uploads use few database connections, so that other requests are served', async () => {
     const [{ id, files }] = projects as [(typeof projects)[0]]
     const lock = await test.service.context.database.pool.connect()
     const uploads = 20
@@ -50,7 +50,7 @@ describe('many uploads at a time', () => {
     assert.deepEqual([...new Set((await Promise.all(sent)).map(({ status }) => status))], [201])
   })
 
-  it('many uploads at a time are received up to a number of each project, and those beyond wait unread', async () => {
+  it('concurrent uploads of a project are read up to a limit, and the others wait unread', async () => {
     const [{ id: project_id }, { id: another }] = projects as [(typeof projects)[0], (typeof projects)[0]]
     const turns = new ProjectTurns({ places: 3, ofProject: 2, waiting: 10 })
     const receive = (of: number) => {
@@ -78,7 +78,7 @@ describe('many uploads at a time', () => {
     for (const file of stored) await files().discard(file)
   })
 
-  it('many uploads at a time are refused with 503 where too many wait, and not read', async () => {
+  it('concurrent uploads are refused with 503 unread if too many wait', async () => {
     const turns = new ProjectTurns({ places: 1, ofProject: 1, waiting: 0 })
     const whose = { project_id: 1, created_by: 'user_1' }
     const { raw, request } = requestOf()

@@ -84,7 +84,7 @@ describe('files in an S3-compatible store', () => {
       assert.ok((await objects()).includes(body.id))
     })
 
-  it('files in an S3-compatible store go with their rows, also by way of their project', async () => {
+  it('files in an S3-compatible store are deleted with their rows, also with their project', async () => {
     const one = await upload(bytesOf(100))
     const other = await test.send('POST', '/api/v1/projects', { body: { name: 'short-lived' } })
     const theirs = await fetch(new URL(`/api/v1/projects/${other.body.id}/files`, test.url), {
@@ -128,7 +128,7 @@ describe('files in an S3-compatible store', () => {
     assert.deepEqual((await objects()).sort(), before)
   })
 
-  it('files in an S3-compatible store that the store does not take are an error, and leave no row', async () => {
+  it('an upload that the S3-compatible store refuses is an error and leaves no row', async () => {
     const wrong = await startTestService({ ...settings, CADRE_FILES_S3_ACCESS_KEY_ID: 'wrong' })
     try {
       const made = await wrong.send('POST', '/api/v1/projects', { body: { name: 'refused' } })
@@ -142,7 +142,7 @@ describe('files in an S3-compatible store', () => {
     }
   })
 
-  it('files in an S3-compatible store need all settings of the store', () => {
+  it('an S3-compatible store needs all of its settings', () => {
     const { CADRE_FILES_S3_SECRET_ACCESS_KEY: _secret, ...some } = settings
     assert.throws(() => readConfig(some), /CADRE_FILES_S3_SECRET_ACCESS_KEY: it is not set/)
     assert.throws(() => readConfig({ CADRE_FILES_S3_ENDPOINT: 'https://s3.example.com' }), /CADRE_FILES_S3_BUCKET/)

@@ -34,7 +34,7 @@ const upload = async (of: TestService, path: string, bytes: Buffer<ArrayBuffer>)
 }
 
 describe('a store that verifies signatures', () => {
-  it('a store that verifies signatures takes files whole and in parts, and loses them with their rows', async () => {
+  it('a store that verifies signatures accepts files whole and in parts, and deletes them with their rows', async () => {
     const path = await project(test, 'signed')
     for (const length of [100, 12_000_000]) {
       const bytes = Buffer.alloc(length, length % 251)
@@ -48,7 +48,7 @@ describe('a store that verifies signatures', () => {
     assert.deepEqual([s3.refused, s3.uploads.size], [0, 0])
   })
 
-  it('a store that verifies signatures refuses a wrong secret: an error without its words, and no row', async () => {
+  it('a store that verifies signatures refuses a wrong secret: the error omits the text of the store, and no row is left', async () => {
     const wrong = await startTestService({ ...settings, CADRE_FILES_S3_SECRET_ACCESS_KEY: 'another-secret' })
     try {
       const path = await project(wrong, 'refused')
@@ -61,7 +61,7 @@ describe('a store that verifies signatures', () => {
     }
   })
 
-  it('a store that verifies signatures has no incomplete upload left of one that its client or a crash cut off', async () => {
+  it('a store that verifies signatures keeps no incomplete upload after a disconnect or crash', async () => {
     const path = await project(test, 'cut')
     const { hostname, port } = new URL(test.url)
     const socket = connect(Number(port), hostname)

@@ -75,7 +75,7 @@ const png = Buffer.from(
 )
 
 describe('save_file', () => {
-  it('save_file makes an artifact: in the output, the list, the events and the webhooks', async () => {
+  it('save_file creates an artifact, which is in the output, the list, the events and the webhooks', async () => {
     await registerWebhook(test, 'https://hooks.example.com/', { events: ['task.completed', 'agent.completed'] })
     const content = 'a,b\n1,é\n'
     const task = await play(['save_file', { name: '../report.csv', media_type: 'text/csv', content }])
@@ -112,7 +112,7 @@ describe('save_file', () => {
     )
   })
 
-  it('save_file takes bytes in base64, and one of both', async () => {
+  it('save_file accepts either text or base64, not both', async () => {
     const task = await play(
       ['save_file', { name: 'dot.png', content_base64: png.toString('base64') }],
       ['save_file', { name: 'empty', content: '' }],
@@ -132,7 +132,7 @@ describe('save_file', () => {
     }
   })
 
-  it('save_file lists nothing of tasks that made nothing, and nothing to strangers', async () => {
+  it('the list of artifacts is empty for a task without any, and 404 for other organizations', async () => {
     const task = await play(['read_file', { file_id: 'file_x' }])
     const path = `${project}/tasks/${task.id}/artifacts`
     assert.deepEqual((await test.send('GET', path)).body, { artifacts: [] })
@@ -142,7 +142,7 @@ describe('save_file', () => {
     assert.equal((await test.send('GET', path, { key: reader.key })).status, 200)
   })
 
-  it('save_file tells the model that the project has no room', async () => {
+  it('save_file returns an error to the model if the quota of the project is used up', async () => {
     const small = await startTestService({ CADRE_FILES_MAX_BYTES_PROJECT: '10' })
     try {
       const made = await small.send('POST', '/api/v1/projects', { body: { name: 'small' } })
@@ -162,7 +162,7 @@ describe('save_file', () => {
 })
 
 describe('read_file', () => {
-  it('read_file gives a text whole or in parts, of whole characters', async () => {
+  it('read_file returns a text whole or in parts, and never cuts a character', async () => {
     const text = 'aé€😀z'
     const file_id = await upload(text, 'text.txt')
     assert.equal(await result(['read_file', { file_id }]), text)
@@ -185,7 +185,7 @@ describe('read_file', () => {
     assert.equal(content, `${'x'.repeat(65_536)}\n[bytes 0 to 65536 of 70000]`)
   })
 
-  it('read_file fails for what is no text, is gone, or is not of the project', async () => {
+  it('read_file fails for a file that is not text, is deleted or is of another project', async () => {
     const file_id = await upload(png, 'dot.png')
     const task = await play(['read_file', { file_id }])
     const { body } = await test.send('GET', `${project}/tasks/${task.id}/steps`)
@@ -222,7 +222,7 @@ describe('files of run_javascript', () => {
     assert.deepEqual([list.name, list.media_type, list.sha256], ['list.csv', 'text/csv', digestOf('a,é')])
   })
 
-  it('files of run_javascript are at most twenty, and of the right kind', async () => {
+  it('run_javascript accepts at most twenty files, of text or bytes', async () => {
     const many = await javascript(`for (let i = 0; ; i++) files.save('x' + i, String(i))`)
     assert.match(many.output.content, /may save at most 20 files/)
     assert.equal(many.output.artifacts.length, 20)
@@ -239,7 +239,7 @@ describe('files of run_javascript', () => {
 
 describe('what a tool returns that is no text', () => {
   for (const [name, model] of Object.entries(protocols))
-    it(`what a tool returns that is no text becomes files of the task, and pictures are shown to the model, by ${name}`, async (t) => {
+    it(`results of ${name} that are not text become files of the task, and the model sees pictures`, async (t) => {
       const server = await startLocalServer(t, (request, response) => {
         const type = request.url === '/dot.png' ? 'image/png' : 'application/octet-stream'
         response.writeHead(200, { 'content-type': type }).end(request.url === '/dot.png' ? png : Buffer.from([0, 1, 2]))
@@ -314,7 +314,7 @@ describe('what a tool returns that is no text', () => {
       assert.deepEqual((await test.send('GET', `${project}/tasks/${body.id}/artifacts`)).body, { artifacts: [] })
     })
 
-  it('what a tool returns that is no text is left out of what a model does not take', async (t) => {
+  it('results that a model does not support are omitted from its input', async (t) => {
     const server = await startLocalServer(t, (_request, response) =>
       response.writeHead(200, { 'content-type': 'application/pdf' }).end('%PDF-1.4\n\u0000'),
     )

@@ -71,7 +71,7 @@ function bytesIn(body: unknown): string[] {
 
 describe('a picture in a message', () => {
   for (const agent of ['responses', 'chat', 'messages'] as const) {
-    it(`a picture in a message reaches the model byte by byte, by ${agent}`, async () => {
+    it(`a picture in a message reaches the model of ${agent} byte for byte`, async () => {
       const file_id = await upload(png, 'dot.png')
       const before = models.requests.length
       const input = user({ type: 'text', text: 'What is this?' }, { type: 'image', file_id })
@@ -87,7 +87,7 @@ describe('a picture in a message', () => {
     })
   }
 
-  it('a picture in a message that is given as data becomes a file of the task, and goes to the model', async () => {
+  it('a picture given as data becomes a file of the task and reaches the model', async () => {
     const url = `data:image/png;base64,${png.toString('base64')}`
     const before = models.requests.length
     const { body } = await give('chat', user({ type: 'image', url }, { type: 'image', url }))
@@ -104,7 +104,7 @@ describe('a picture in a message', () => {
     assert.deepEqual(bytesIn(models.requests[before]!.body), [png.toString('hex'), png.toString('hex')])
   })
 
-  it('a picture in a message that is given as data is one file for its Idempotency-Key', async () => {
+  it('a picture given as data is stored once for an Idempotency-Key', async () => {
     const url = `data:image/png;base64,${png.toString('base64')}`
     const send = () =>
       test.send('POST', `${project}/agents/${agents.echo}/tasks`, {
@@ -119,7 +119,7 @@ describe('a picture in a message', () => {
     assert.equal((await test.sql`select 1 from file where sha256 is null`).length, 0)
   })
 
-  it('a picture in a message whose data or address is no good is 400, and leaves nothing', async () => {
+  it('a picture with invalid data or an invalid URL is 400 and leaves nothing', async () => {
     for (const url of [
       'data:image/png;base64,',
       'data:image/png,abc',
@@ -136,7 +136,7 @@ describe('a picture in a message', () => {
     assert.equal((await test.sql`select 1 from file where sha256 is null`).length, 0)
   })
 
-  it('a picture in a message may be more than a megabyte in a task, and nowhere else', async () => {
+  it('a picture in a message may exceed a megabyte in a task, and nowhere else', async () => {
     const url = `data:image/png;base64,${Buffer.concat([png, Buffer.alloc(4_000_000)]).toString('base64')}`
     const { status } = await give('echo', user({ type: 'image', url }), 0)
     assert.equal(status, 201)
@@ -148,7 +148,7 @@ describe('a picture in a message', () => {
     assert.deepEqual([other.status, other.body.error.details[0].max], [400, 1_048_576])
   })
 
-  it('a picture in a message of 100,000 by 100,000 pixels is nothing but its bytes', async () => {
+  it('a picture of 100,000 by 100,000 pixels is never decoded', async () => {
     const header = Buffer.from(png)
     header.writeUInt32BE(100_000, 16)
     header.writeUInt32BE(100_000, 20)
@@ -165,7 +165,7 @@ describe('a picture that is given by its address', () => {
     return receiveUrls({ files: test.service.context.files, egress: toolEgress }, whose, named)
   }
 
-  it('a picture that is given by its address is stored as it comes, also behind redirects, and leaves nothing where it cannot be had', async (t) => {
+  it('a picture given by URL is stored unchanged, also after redirects, and leaves nothing if it cannot be fetched', async (t) => {
     const large = Buffer.concat([png, Buffer.alloc(15_000_000, 7)])
     const server = await startLocalServer(t, (request, response) => {
       if (request.url === '/moved') return response.writeHead(302, { location: '/large.png' }).end()
@@ -195,7 +195,7 @@ describe('a picture that is given by its address', () => {
 
 describe('a document in a message', () => {
   for (const agent of ['responses', 'messages'] as const) {
-    it(`a document in a message goes as it is where it is a PDF, by ${agent}`, async () => {
+    it(`a PDF in a message reaches the model of ${agent} unchanged`, async () => {
       const file_id = await upload(pdf, 'invoice.pdf')
       const before = models.requests.length
       const { body } = await give(agent, user({ type: 'text', text: 'Sum it up.' }, { type: 'file', file_id }))
@@ -204,7 +204,7 @@ describe('a document in a message', () => {
     })
   }
 
-  it('a document in a message goes as text behind its name where it is text', async () => {
+  it('a text document in a message reaches the model as text after its name', async () => {
     const file_id = await upload('a,b\n1,2\n', 'table.csv')
     for (const agent of ['responses', 'chat', 'messages']) {
       const before = models.requests.length
@@ -215,7 +215,7 @@ describe('a document in a message', () => {
     }
   })
 
-  it('a document in a message that the model does not take fails the task before a model is called', async () => {
+  it('a document that the model does not support fails the task before the model is called', async () => {
     const zip = await upload(Buffer.from('PK\u0003\u0004 a bomb'), 'bomb.zip')
     const document = await upload(pdf, 'invoice.pdf')
     const cases: [string, object, string][] = [
@@ -273,7 +273,7 @@ describe('a message to a task', () => {
     assert.equal((await test.sql`select 1 from file where sha256 is null`).length, 0)
   })
 
-  it('a message to a task that answers a question of the model shows its picture behind the answer', async () => {
+  it('a message that answers a question of the model shows its picture after the answer', async () => {
     const made = await test.send('POST', `${project}/agents`, {
       body: { name: 'asker', config: { model: protocols.responses, tools: ['request_input'] } },
     })
@@ -296,7 +296,7 @@ describe('a message to a task', () => {
 })
 
 describe('a file that a task names', () => {
-  it('a file that a task names has to be one of the project', async () => {
+  it('a file that a task names must be of the project', async () => {
     const file_id = await upload(png, 'own.png')
     const stranger = await makeKey(test, await makePerson(test), ['admin'])
     const { body: theirs } = await test.send('POST', '/api/v1/projects', {
@@ -323,7 +323,7 @@ describe('a file that a task names', () => {
       assert.equal((await give('echo', user({ type: 'image', file_id: id }))).status, 404)
   })
 
-  it('a file that a task names is in use until the task has ended, unless it is forced: then the task says so', async () => {
+  it('a file cannot be deleted while a task that names it is open, unless forced; then the task reports it', async () => {
     const file_id = await upload(png, 'used.png')
     await test.send('POST', `${project}/agents/${agents.chat}/pause`)
     const { body: task } = await give('chat', user({ type: 'image', file_id }), 0)
@@ -337,7 +337,7 @@ describe('a file that a task names', () => {
     assert.ok(body.error.message.includes(file_id))
   })
 
-  it('a file that a task names may be deleted after it', async () => {
+  it('a file that a task named can be deleted after the task', async () => {
     const file_id = await upload(png, 'done.png')
     assert.equal((await give('echo', user({ type: 'image', file_id }))).body.status, 'completed')
     assert.equal((await test.send('DELETE', `${project}/files/${file_id}`)).status, 200)

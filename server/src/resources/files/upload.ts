@@ -9,17 +9,17 @@ import { TooManyWait } from '../../platform/fair-turns.ts'
 import type { ProjectTurns } from '../../engine/files/turns.ts'
 import { fileTooLarge, type BegunFile, type FileOrigin, type Files } from '../../engine/files/file-store.ts'
 
-/** Bytes that a form may have beside its file: names and boundaries. */
+/** Maximum size of a form without its file, in bytes. */
 const formBytes = 65_536
-/** Fields and parts of a form at most; one is the file, one its name. */
+/** Maximum number of parts of a form. */
 const partsMax = 10
 
 type Whose = Pick<FileOrigin, 'project_id' | 'created_by'>
 
 /**
- * Stores the file that a request uploads, as it comes: the body itself, or the part `file` of a form. Its body is read once it is
- * its turn. Throws 400 for a body that has none or is cut off, `file_too_large`, `quota_exceeded`, and 503 where too many
- * wait; then nothing of it is left.
+ * Streams the uploaded file to the store: the body, or the part `file` of a form. The body is read when an upload
+ * slot is free. Throws 400 for a missing file or an incomplete body, `file_too_large`, `quota_exceeded`, and 503 if
+ * too many uploads wait; then nothing is stored.
  */
 export async function receiveUpload(
   files: Files,
@@ -34,7 +34,7 @@ export async function receiveUpload(
   const leave = (): void => closed.abort(cutOff(new Error('disconnected')))
   request.raw.once('close', leave)
   const receive = (): Promise<BegunFile> => {
-    // A large file on a slow connection takes longer than any other request may.
+    // A large file on a slow connection may take longer than other bodies.
     allowSlowBody(request.raw)
     return receiveBody(files, request, whose, name).finally(() => endSlowBody(request.raw))
   }
@@ -63,10 +63,10 @@ async function receiveBody(
   return files.receive({ ...whose, name, declared, bytes: length }, bytesOf(request.raw))
 }
 
-/** The bytes of a body; one that ends too early is a fault of its sender. */
+/** The bytes of a body; throws 400 if it ends early. */
 async function* bytesOf(body: Readable): AsyncGenerator<Buffer> {
   try {
-    // A refused body is read to its end and thrown away, so that the connection can be used again.
+    // A refused body is read to its end and dropped, so that the connection can be reused.
     for await (const chunk of body.iterator({ destroyOnReturn: false })) yield chunk as Buffer
   } catch (cause) {
     if (cause instanceof Problem) throw cause
@@ -85,7 +85,7 @@ function missing(field: string): Problem {
   return invalid({ field, message: 'is required', code: 'required' })
 }
 
-/** Reads a form whose part `file` is stored as it comes; its `name` may stand before or behind it. */
+/** Parses a form and streams its part `file` to the store. `name` may come before or after it. */
 async function receiveForm(
   files: Files,
   body: IncomingMessage,
@@ -144,7 +144,7 @@ async function receiveForm(
     counted.unpipe(form)
     form.destroy()
     body.resume()
-    // What is being stored ends with its part, and what is stored by then is removed.
+    // Ends the upload in progress; what was stored of it is removed.
     open?.destroy(error instanceof Error ? error : undefined)
     await stored?.then((file) => files.discard(file)).catch(() => {})
     throw error

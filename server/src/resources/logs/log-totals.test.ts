@@ -64,7 +64,7 @@ describe('totals of logs', () => {
     }
   }
 
-  it('totals of logs are those of a plain count, for any period and level, however far they are summed up', async (t) => {
+  it('totals of logs equal a plain count, for any period and level, at any state of aggregation', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
     const [agent, other] = [newId('agent'), newId('agent')]
     await put(agent, 3000, (days - 1) * 86_400, 0)
@@ -102,7 +102,7 @@ describe('totals of logs', () => {
     assert.equal((await listLogs(service.sql, { agent_id: agent, limit: 1, offset: 0 })).total, total)
   })
 
-  it('totals of logs are exact at every moment while entries are written, undone and summed up at once', async () => {
+  it('totals of logs are exact at every moment while entries are written, rolled back and aggregated concurrently', async () => {
     const agent = newId('agent')
     const all = { start_time: undefined, end_time: undefined }
     await put(agent, 500, 7200, 600)
@@ -130,7 +130,7 @@ describe('totals of logs', () => {
     assert.equal((await listLogs(service.sql, { agent_id: agent, limit: 1, offset: 0 })).total, 500 + 4 * 32)
   })
 
-  it('totals of logs wait for a transaction that may still write an entry of a quarter of an hour that is over', async () => {
+  it('totals of logs wait for a transaction that may still write an entry of a past quarter of an hour', async () => {
     const agent = newId('agent')
     await put(agent, 10, 7200, 3600)
     await begin()

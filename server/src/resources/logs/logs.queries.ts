@@ -1,59 +1,60 @@
 import type { AgentLogEntry, LogLevel } from '../../events/agent-log.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** An entry as it is answered (spec 2.7), and what it is sorted by. */
+/** An entry (spec 2.7) with its sort key. */
 export interface LogRow extends Pick<AgentLogEntry, 'level' | 'message'> {
   id: string
   timestamp: string
-  /** The same in microseconds since 1970, as finely as entries are sorted. */
+  /** The timestamp in microseconds since 1970, the precision of the sort order. */
   moment: number
   context: Record<string, unknown>
 }
 
-/** An entry by what entries are sorted by: its moment and its id. */
+/** Sort key of an entry: time and id. */
 export type LogKey = readonly [moment: number, id: string]
 
 export interface LogFilter {
   agent_id: string
   level?: LogLevel | undefined
-  /** What the message contains, in any case. */
+  /** Text that the message contains, case-insensitive. */
   search?: string | undefined
   task_id?: string | undefined
   /** Inclusive. */
   start_time?: string | undefined
   /** Exclusive. */
   end_time?: string | undefined
-  /** Only those that are sorted after this one; `total` is of them all. */
+  /** Only entries after this one in the sort order; `total` still counts all matches. */
   after?: LogKey | undefined
   limit: number
   offset: number
 }
 
-/** A moment in microseconds since 1970, as PostgreSQL has it. */
+/** SQL timestamp of a time in microseconds since 1970. */
 export const momentOf = ({ fragment }: Sql, micros: number): Fragment =>
   fragment`('epoch'::timestamptz + ${micros}::bigint * interval '1 microsecond')`
 
-/** What a page has of each entry. */
+/** Columns of an entry. */
 export const logColumns = ({ fragment }: Sql): Fragment =>
   fragment`id, timestamp, (extract(epoch from timestamp) * 1000000)::bigint as moment, level, message, context`
 
-/** Whether an entry is sorted after another, as a condition to be added to others. */
+/** SQL condition for entries after another one in the sort order; starts with `and`. */
 export const isOlder = (sql: Sql, after: LogKey | undefined): Fragment => {
   if (!after) return sql.fragment``
   const moment = momentOf(sql, after[0])
-  // The first condition alone leaves out days.
+  // Only the first condition excludes partitions.
   return sql.fragment`and timestamp <= ${moment} and (timestamp, id) < (${moment}, ${after[1]}::text)`
 }
 
 /**
- * Entries are of the past, but for those of a database whose clock was set back. The days to come have tables already: reading,
- * and planning to read, all of them would take most of the time.
+ * Entries may be in the future only if the clock of the database was set back. Partitions of further future days are
+ * excluded, because planning and reading all of them would take most of the time.
  */
 const ahead_days = 2
 
 /**
- * A page of an agent's log, the newest first, and how many entries match (decision D48): both of one moment. By level and time
- * the number comes from sums that are kept (`count_log` in SQL); of a text or a task the entries are counted that have it.
+ * A page of an agent's log, newest first, and the number of matches, from one snapshot (decision D48). For filters by
+ * level and time the number comes from maintained sums (`count_log` in SQL); for a text or a task, matching entries
+ * are counted.
  */
 export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: LogRow[]; total: number }> {
   const { fragment } = sql
@@ -75,8 +76,8 @@ export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: Log
     search === undefined && task_id === undefined
       ? fragment`select count_log(${agent_id}, ${level}, ${since}::timestamptz, ${until}::timestamptz) as total`
       : fragment`select count(*) as total from agent_log where ${where}`
-  // Without a name, so that it is planned every time: the days that are read, and how, depend on what is asked for.
-  // Materialized: else PostgreSQL counts again for every row of the page.
+  // An unnamed statement, so that it is planned each time: the partitions and indexes depend on the filter.
+  // Materialized, because PostgreSQL would count again for every row of the page.
   const page = fragment`
     with counted as materialized (${total})
     select counted.total, page.* from counted left join (
@@ -87,7 +88,7 @@ export async function listLogs(sql: Sql, filter: LogFilter): Promise<{ logs: Log
   return withTotal(rows)
 }
 
-/** The entries of a page, of which every row has the number of all. Where no entry is on the page, one row tells of the number. */
+/** Splits rows into entries and total. Every row has the total; an empty page has one row with only the total. */
 export function withTotal<Row extends LogRow & { total: number }>(
   rows: readonly Row[],
 ): { logs: Omit<Row, 'total'>[]; total: number } {

@@ -10,10 +10,10 @@ import { requireProject } from '../projects/projects.queries.ts'
 import { listLogs, type LogFilter, type LogKey, type LogRow } from './logs.queries.ts'
 import { listProjectLogs } from './project-logs.queries.ts'
 
-/** The year 2200, in microseconds since 1970: PostgreSQL and JavaScript both have every moment until then exactly. */
+/** The year 2200 in microseconds since 1970. PostgreSQL and JavaScript represent all times until then exactly. */
 const momentMax = 7_258_118_400_000_000
 
-/** An agent's log (spec 4.4, decision D48), and those of all agents of a project. */
+/** Routes of agents' logs (spec 4.4, decision D48) and of a project's logs. */
 export function logRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, getAgentLogs, {
     load: async ({ sql, params, principal }) => {
@@ -44,7 +44,7 @@ const isLogKey = (key: unknown): key is LogKey =>
   Math.abs(key[0] as number) <= momentMax &&
   isIdKey('log')(key[1])
 
-/** One entry more than the page has, which tells whether another page follows. */
+/** The filter of a query. It reads one entry more than the page has, to know whether another page follows. */
 function filterOf({ level, search, task_id, limit, offset, cursor, ...period }: Query) {
   const start_time = timestamp(period.start_time)
   const end_time = timestamp(period.end_time)

@@ -42,7 +42,7 @@ describe("an agent's log", () => {
   const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
   const at = (minute: number): string => `${yesterday}T00:0${minute}:00.000Z`
 
-  it("an agent's log is given the newest first, in pages", async () => {
+  it("an agent's log is listed newest first, in pages", async () => {
     const { status, body } = await get('?limit=2&offset=1')
     assert.equal(status, 200)
     assert.deepEqual(
@@ -57,14 +57,14 @@ describe("an agent's log", () => {
     assert.equal((await get()).body.pagination.limit, 100)
   })
 
-  it("an agent's log is searched by exactly a level, from a moment on and up to before another", async () => {
+  it("an agent's log is filtered by one level, from a start time up to before an end time", async () => {
     assert.deepEqual(await messages('?level=info'), ['entry 3', 'entry 1'])
     assert.deepEqual(await messages(`?start_time=${at(2)}&end_time=${at(4)}`), ['entry 3', 'entry 2'])
     assert.deepEqual(await messages(`?start_time=${at(2)}&level=warn`), ['entry 2'])
     assert.equal((await get(`?end_time=${at(1)}`)).body.pagination.total, 0)
   })
 
-  it("an agent's log is searched by a part of the message, in any case and as it stands, and by its task", async () => {
+  it("an agent's log is filtered by a literal part of the message, ignoring case, and by task", async () => {
     assert.deepEqual(await messages('?search=ENTRY%202'), ['entry 2'])
     assert.deepEqual(await messages('?search=entry&level=info'), ['entry 3', 'entry 1'])
     assert.deepEqual(await messages('?search=e%25y'), [])
@@ -74,7 +74,7 @@ describe("an agent's log", () => {
     assert.deepEqual(await messages('?task_id=task_2'), [])
   })
 
-  it("an agent's log refuses what makes no sense, field by field", async () => {
+  it("an agent's log refuses invalid filters, each by its field", async () => {
     const faults = async (query: string) =>
       (await get(query)).body.error.details.map(({ field, code }: any) => [field, code])
     assert.deepEqual(await faults('?level=fatal'), [['level', 'invalid_choice']])

@@ -11,7 +11,7 @@ import {
   type LogRow,
 } from './logs.queries.ts'
 
-/** An entry of a project's agents. */
+/** An entry of a project's logs. */
 export interface ProjectLogRow extends LogRow {
   agent_id: string
 }
@@ -20,23 +20,23 @@ export interface ProjectLogFilter extends Omit<LogFilter, 'agent_id'> {
   project_id: number
 }
 
-/** Of more agents than these a window is read by the project. */
+/** With more agents, a window is read by project instead of by agent. */
 const writersMax = 1000
 
-/** Moments as PostgreSQL writes them: they may be infinite. */
+/** Bounds as PostgreSQL timestamps, which may be infinite. */
 interface Window {
   total: number
   lo: string
   isWide: boolean
-  /** Null where the page is empty. */
+  /** Null if the page is empty. */
   hi: string | null
   newer: number
 }
 
 /**
- * A page of the logs of all agents of a project, the newest entries first, and how many match. Where the page lies is found first
- * (`project_log_page` in SQL), so that only entries about it are read; entries that come between the two statements may be on the
- * page and not in the number. The log of a task is one of an agent's.
+ * A page of the logs of all agents of a project, newest first, and the number of matches. A first statement finds the
+ * time window of the page (`project_log_page` in SQL), so that only entries near it are read. Entries that arrive
+ * between the two statements may be on the page but not in the number. A filter by task uses the log of its agent.
  */
 export async function listProjectLogs(
   sql: Sql,
@@ -65,8 +65,8 @@ export async function listProjectLogs(
     and timestamp >= ${lo}::timestamptz and timestamp < ${hi}::timestamptz
     ${filter.level ? sql.fragment`and level = ${filter.level}` : sql.fragment``}`
   if (search !== undefined) return searchIn(sql, among, isWide, { search, after: filter.after, limit, offset })
-  // Without a name, so that it is planned every time. In a wide window the project has few entries, and others may have many: they
-  // are found by their agents, and not by reading the time from its end.
+  // An unnamed statement, so that it is planned each time. In a wide window the project has few entries but other
+  // projects may have many, // so entries are found by agent instead of by time.
   const inWindow = sql.fragment`select agent_id, ${logColumns(sql)} from agent_log where ${among} ${isOlder(sql, after)}`
   const page = sql.fragment`
     with entries as ${isWide ? sql.fragment`materialized` : sql.fragment`not materialized`} (${inWindow})
@@ -76,7 +76,7 @@ export async function listProjectLogs(
   return { logs: rows as ProjectLogRow[], total }
 }
 
-/** Where a page lies that leaves out the newest `skip` entries, from the moment of one of them on where that is given. */
+/** The time window of a page that skips the newest `skip` entries, optionally starting at an entry. */
 async function findWindow(
   sql: Sql,
   { project_id, level, start_time = '-infinity', end_time = 'infinity' }: ProjectLogFilter,
@@ -92,7 +92,7 @@ async function findWindow(
   return window!
 }
 
-/** Entries of the same moment as one of them: as many may be before it in the window that begins there. */
+/** Number of entries with the same time as an entry, which may precede it in the window that starts there. */
 async function countAtOnce(sql: Sql, [micros]: LogKey): Promise<number> {
   const [row] = await sql.run<{ entries: number }>(
     sql.fragment`select count(*) as entries from agent_log where timestamp = ${momentOf(sql, micros)}`,
@@ -101,8 +101,8 @@ async function countAtOnce(sql: Sql, [micros]: LogKey): Promise<number> {
 }
 
 /**
- * The agents of a project with entries in a window, and perhaps a few without; undefined where they are many. Told by the sums, and
- * by the entries that are not in them: so a project that is mostly silent does not read what others write meanwhile.
+ * Agents of a project that may have entries in a window; undefined if there are too many. Taken from the sums and
+ * from entries that are not summed yet, so that a quiet project does not read entries of others.
  */
 async function writersIn(sql: Sql, project_id: number, lo: string, hi: string): Promise<string[] | undefined> {
   const found = sql.fragment`
@@ -118,7 +118,7 @@ async function writersIn(sql: Sql, project_id: number, lo: string, hi: string): 
   return rows.length > writersMax ? undefined : rows.map(({ id }: { id: string }) => id)
 }
 
-/** Those with a text in their message, among the newest of these. */
+/** Searches a text in the messages of the newest entries. */
 async function searchIn(
   sql: Sql,
   among: ReturnType<Sql['fragment']>,

@@ -68,7 +68,7 @@ describe('the logs of a project', () => {
     }
   }
 
-  it('the logs of a project are those of a plain query, for any filter and page, however far they are summed up', async (t) => {
+  it('the logs of a project equal a plain query, for any filter and page, at any state of aggregation', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
     for (const steps of [0, 1, 30, 60, 1000]) {
       for (let n = 0; n < steps; n++) {
@@ -98,7 +98,7 @@ describe('the logs of a project', () => {
     }
   })
 
-  it('the logs of a project are answered with the agents that wrote them, by task too, and of no other project', async () => {
+  it('the logs of a project are returned with their agents, also filtered by task, and without other projects', async () => {
     const path = (project: number, query = '') => `/api/v1/projects/${project}/logs${query}`
     const { status, body } = await service.send('GET', path(projects[1]!, '?limit=5&offset=795'))
     assert.equal(status, 200)

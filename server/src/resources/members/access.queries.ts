@@ -2,16 +2,15 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { revokeApiKeysOf } from '../api-keys/api-keys.queries.ts'
 import { endGrantsOfMember, forgetConsentsOf } from '../oauth/oauth.queries.ts'
 
-/** What a user could get into an organization with, and now cannot: identifiers. */
+/** Ids of the ended credentials of a user in an organization. */
 export interface EndedAccess {
   api_keys_revoked: string[]
   oauth_grants_ended: string[]
 }
 
 /**
- * Ends everything that lets a user into an organization beside their membership, for good: their API keys there, what
- * they allowed apps there, and that those were not asked again. Without the membership none of it works; this is why it
- * does not work again should they come back.
+ * Permanently ends a user's API keys, OAuth grants and remembered consents in an organization. Without the membership
+ * they do not work anyway; this prevents that they work again if the user returns.
  */
 export async function endAccess(tx: Sql, org_id: string, user_id: string): Promise<EndedAccess> {
   const api_keys_revoked = await revokeApiKeysOf(tx, { org_id, user_id })

@@ -6,7 +6,7 @@ import { brokenConstraint, type Sql } from '../../platform/postgres/database.ts'
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { newId } from '../../platform/ids.ts'
 
-/** An invitation as it is answered, without its link. */
+/** An invitation without its link. */
 export interface InvitationRow {
   id: string
   role: Role
@@ -20,9 +20,9 @@ export interface InvitationRow {
   revoked_at: string | null
 }
 
-/** How long accepted, revoked and expired invitations are kept, to show how a member joined. */
+/** How many days accepted, revoked and expired invitations are kept, to show how a member joined. */
 const kept_days = 90
-/** Rows that one statement removes, so that a sweep blocks no request for long. */
+/** Maximum number of rows per statement, so that a sweep does not block requests for long. */
 const sweepBatch = 1000
 
 const columns = (sql: Sql) => sql.fragment`
@@ -45,9 +45,9 @@ export interface NewInvitation {
 }
 
 /**
- * Creates an invitation; `token` goes into its link only: 256 random bits, of which only SHA-256 is stored.
- * `forbidden` where the inviting user may not invite, or not for this role, any more. Their membership is locked, so
- * that an invitation made while they lose it is withdrawn with the others. `full` where too many are pending.
+ * Creates an invitation. `token` has 256 random bits; only its SHA-256 is stored. Returns `forbidden` if the user may
+ * not invite for this role, and `full` if too many are pending. The membership of the user is locked, so that an
+ * invitation that is created while they lose the right is revoked with the others.
  */
 export async function insertInvitation(
   tx: Sql,
@@ -69,7 +69,7 @@ export async function insertInvitation(
   return row ? { row, token } : 'full'
 }
 
-/** A page of an organization's invitations and how many there are, newest first. */
+/** A page of an organization's invitations, newest first, and their total number. */
 export async function listInvitations(
   sql: Sql,
   org_id: string,
@@ -92,7 +92,7 @@ export async function findInvitation(sql: Sql, org_id: string, id: string): Prom
   return row
 }
 
-/** Revokes one that is pending; undefined where it is not. */
+/** Revokes a pending invitation; undefined if it is not pending. */
 export async function revokeInvitation(tx: Sql, org_id: string, id: string): Promise<InvitationRow | undefined> {
   const [row] = await tx.run<InvitationRow>(tx.fragment`
     update invitation i set revoked_at = now() where i.id = ${id} and i.org_id = ${org_id} and ${isPending(tx)}
@@ -101,7 +101,7 @@ export async function revokeInvitation(tx: Sql, org_id: string, id: string): Pro
 }
 
 /**
- * Withdraws the open invitations that a member made, for `owner` or for any role: a member who may no longer invite
+ * Revokes the pending invitations of a member, for `owner` or for any role, because a member who may no longer invite
  * must not do so by an older link. Returns their ids.
  */
 export async function revokeInvitationsOf(
@@ -118,20 +118,20 @@ export async function revokeInvitationsOf(
   return rows.map(({ id }) => id)
 }
 
-/** What an invitation shows to the holder of its link. */
+/** The part of an invitation that is shown to everyone with its link. */
 export interface Offer {
   id: string
   org_id: string
   organization: string
   role: Role
-  /** The only address that may accept it; null: any. */
+  /** The only e-mail address that may accept it; null for any. */
   email: string | null
   /** Name of the inviting user. */
   invited_by: string
   expires_at: string
 }
 
-/** What the link with this token offers; undefined where it offers nothing, whatever the reason. */
+/** The offer of a token; undefined if it is not valid for any reason. */
 export async function findOffer(sql: Sql, token: string): Promise<Offer | undefined> {
   const [row] = await sql.run<Offer>(sql.fragment`
     select i.id, i.org_id, o.name as organization, i.role, i.email, u.name as invited_by, i.expires_at
@@ -140,7 +140,7 @@ export async function findOffer(sql: Sql, token: string): Promise<Offer | undefi
   return row
 }
 
-/** The organization that a user joined by the link with this token, while they are a member; undefined otherwise. */
+/** The organization that a user joined with this token; undefined if they did not or are no longer a member. */
 export async function findJoined(
   sql: Sql,
   token: string,
@@ -153,13 +153,13 @@ export async function findJoined(
   return row
 }
 
-/** Whether a user belongs to the organization that an offer is for already. */
+/** Whether a user is already a member of the offered organization. */
 export async function isMemberBy(sql: Sql, { org_id }: Offer, user_id: string): Promise<boolean> {
   const rows = await sql`select 1 from member where org_id = ${org_id} and user_id = ${user_id}`
   return rows.length > 0
 }
 
-/** An organization that was joined, as its new member sees it, and by what. */
+/** A joined organization as its new member sees it, with the invitation. */
 export interface JoinedRow {
   invitation_id: string
   id: string
@@ -169,9 +169,9 @@ export interface JoinedRow {
 }
 
 /**
- * Makes a user a member by the link with this token and uses the link up, in one statement that checks everything: of
- * two at once exactly one joins. Otherwise nothing changes: `member` where they are one already; undefined where the link
- * offers nothing, or not to this account.
+ * Accepts an invitation: checks the token, adds the user as a member and uses up the token in one statement, so that
+ * of two concurrent users exactly one joins. Returns `member` if the user is already a member, and undefined if the
+ * token is not valid for this account; then nothing changes.
  */
 export async function acceptInvitation(
   tx: Sql,
@@ -196,13 +196,13 @@ export async function acceptInvitation(
     )
     return row
   } catch (error) {
-    // Rolled back with the use of the link, which stays valid for another user.
+    // The rollback includes the use of the token, which stays valid for another user.
     if (brokenConstraint(error) === 'member_pkey') return 'member'
     throw error
   }
 }
 
-/** Removes invitations that have been over for 90 days, in batches; gives how many went. */
+/** Removes invitations that ended more than 90 days ago, in batches; returns their number. */
 export async function sweepInvitations(sql: Sql): Promise<number> {
   const deleted = await sql`
     delete from invitation where id in (

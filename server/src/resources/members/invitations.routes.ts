@@ -10,7 +10,7 @@ import { offsetPagination } from '../../http/lists/pagination.ts'
 import { isId } from '../../platform/ids.ts'
 import { findInvitation, insertInvitation, listInvitations, revokeInvitation } from './invitations.queries.ts'
 
-/** Links by which people join an organization. Accepting one belongs to the user (`users/join.ts`). */
+/** Routes that manage invitations. Accepting is in `users/join.ts`. */
 export function invitationRoutes(app: FastifyInstance, http: HttpContext, { public_url }: Context): void {
   handle(app, http, operations.createInvitation, {
     run: async ({ sql, principal, body, actor }) => {
@@ -61,7 +61,7 @@ export function invitationRoutes(app: FastifyInstance, http: HttpContext, { publ
 
 function mayNot(role: string): Problem {
   return new Problem('insufficient_permissions', undefined, {
-    message: role === 'owner' ? 'Only owners invite owners.' : 'Only owners and admins invite.',
+    message: role === 'owner' ? 'Only owners may invite owners.' : 'Only owners and admins may invite.',
   })
 }
 
@@ -69,7 +69,9 @@ function tooMany(): Problem {
   return new Problem(
     'resource_conflict',
     { resource_type: 'invitation', conflicting_field: 'status', conflicting_value: 'pending' },
-    { message: `The organization has ${bounds.invitations_pending} pending invitations. Revoke some first.` },
+    {
+      message: `The organization has the maximum of ${bounds.invitations_pending} pending invitations. Revoke some first.`,
+    },
   )
 }
 
@@ -77,6 +79,6 @@ function notPending({ status }: { status: string }): Problem {
   return new Problem(
     'resource_conflict',
     { resource_type: 'invitation', conflicting_field: 'status', conflicting_value: status },
-    { message: `The invitation is ${status} already.` },
+    { message: `The invitation is already ${status}.` },
   )
 }

@@ -62,7 +62,7 @@ describe('an invitation', () => {
     })
   })
 
-  it('an invitation lasts from a minute to 30 days, as one says', async () => {
+  it('an invitation can last from a minute to 30 days', async () => {
     const owner = await makePerson(test)
     for (const [expires_in_seconds, expected] of [
       [60, 201],
@@ -81,7 +81,7 @@ describe('an invitation', () => {
       assert.equal((await invite(owner, body)).status, 400, JSON.stringify(body))
   })
 
-  it('an invitation keeps its token nowhere: not in the database, in no list, no log of what was done, no kept answer', async () => {
+  it('the token of an invitation is not in the database, lists, the audit log or stored responses', async () => {
     const owner = await makePerson(test)
     const options = await admin(owner)
     const headers = { 'idempotency-key': 'once' }
@@ -109,7 +109,7 @@ describe('an invitation', () => {
     }
   })
 
-  it('an invitation is made by owners and admins alone, for owners by owners alone', async () => {
+  it('only owners and admins create invitations, and only owners those for owners', async () => {
     const owner = await makePerson(test)
     for (const by of roles) {
       const person = by === 'owner' ? owner : await makePerson(test, by, owner.org_id)
@@ -131,7 +131,7 @@ describe('an invitation', () => {
     }
   })
 
-  it('an invitation is one of at most 500 that are pending', async () => {
+  it('an organization has at most 500 pending invitations', async () => {
     const owner = await makePerson(test)
     await test.sql`
       insert into invitation (id, org_id, token_hash, role, created_by, expires_at)
@@ -150,7 +150,7 @@ describe('an invitation', () => {
 })
 
 describe('invitations', () => {
-  it('invitations are listed newest first, by what became of them', async () => {
+  it('invitations are listed newest first, filtered by status', async () => {
     const owner = await makePerson(test)
     const options = await admin(owner)
     const made: Reply[] = []
@@ -180,7 +180,7 @@ describe('invitations', () => {
     assert.deepEqual([invitations[0].id, pagination], [pending, { total: 4, limit: 1, offset: 3, has_more: false }])
   })
 
-  it('invitations are revoked once, while they are pending, and work no more', async () => {
+  it('a pending invitation is revoked once and no longer works', async () => {
     const owner = await makePerson(test)
     const options = await admin(owner)
     const made = await invite(owner)
@@ -193,7 +193,7 @@ describe('invitations', () => {
     assert.deepEqual([again.status, again.body.error.details.conflicting_value], [409, 'revoked'])
   })
 
-  it('invitations of other organizations are neither seen nor revoked', async () => {
+  it('invitations of other organizations are neither listed nor revoked', async () => {
     const theirs = await invite(await makePerson(test))
     const options = await admin(await makePerson(test))
     assert.deepEqual((await test.send('GET', path, options)).body.invitations, [])
@@ -203,7 +203,7 @@ describe('invitations', () => {
     }
   })
 
-  it('invitations that have been over for 90 days are removed', async () => {
+  it('invitations are removed 90 days after their end', async () => {
     const owner = await makePerson(test)
     const ids: string[] = []
     for (let i = 0; i < 6; i++) ids.push((await invite(owner)).body.id)
@@ -226,7 +226,7 @@ describe('invitations', () => {
 })
 
 describe('accepting', () => {
-  it('accepting makes the signed-in user a member with the role that was offered, once', async () => {
+  it('accepting an invitation makes the signed-in user a member with its role, once', async () => {
     for (const role of roles) {
       const owner = await makePerson(test)
       const made = await invite(owner, { role })
@@ -243,7 +243,7 @@ describe('accepting', () => {
     }
   })
 
-  it('accepting is one answer for a link that was used, has expired, was revoked or never existed, and repeats no token', async () => {
+  it('accepting a used, expired, revoked or unknown link gives the same error, without the token', async () => {
     const owner = await makePerson(test)
     const [used, expired, revoked] = [await invite(owner), await invite(owner), await invite(owner)]
     await accept(await makePerson(test), tokenOf(used))
@@ -269,7 +269,7 @@ describe('accepting', () => {
     assert.equal(JSON.stringify(body).includes('yyy'), false)
   })
 
-  it('accepting is no way to another role: a member hears that they are one, and the link stays good', async () => {
+  it('accepting an invitation as a member is refused: the role stays, and the link can still be used', async () => {
     const owner = await makePerson(test)
     const viewer = await makePerson(test, 'viewer', owner.org_id)
     const made = await invite(owner, { role: 'owner' })
@@ -280,7 +280,7 @@ describe('accepting', () => {
     assert.equal((await accept(await makePerson(test), tokenOf(made))).status, 200)
   })
 
-  it('accepting needs the account with the address that the invitation names, in whatever case', async () => {
+  it('accepting an invitation requires the account with its address, ignoring case', async () => {
     const owner = await makePerson(test)
     const guest = await makePerson(test)
     const made = await invite(owner, { email: addressOf(guest).toUpperCase() })
@@ -290,7 +290,7 @@ describe('accepting', () => {
     assert.equal((await accept(guest, tokenOf(made))).status, 200)
   })
 
-  it('accepting is not for keys and apps', async () => {
+  it('keys and apps cannot accept an invitation', async () => {
     const made = await invite(await makePerson(test))
     const guest = await makePerson(test)
     for (const options of [await admin(guest), { token: (await makeToken(test, guest, ['admin'])).token }]) {
@@ -299,7 +299,7 @@ describe('accepting', () => {
     }
   })
 
-  it('accepting is in the audit log of the organization that was joined, with the making and the revoking', async () => {
+  it('creating, accepting and revoking an invitation are in the audit log of its organization', async () => {
     const owner = await makePerson(test)
     const made = await invite(owner, { role: 'admin' })
     const guest = await makePerson(test)
@@ -320,7 +320,7 @@ describe('accepting', () => {
     assert.deepEqual(entries[1]?.after, { user_id: guest.user_id, role: 'admin' })
   })
 
-  it('accepting is limited for an address like signing in', async () => {
+  it('accepting an invitation has the rate limit of signing in for each IP address', async () => {
     const limited = await startTestService({ CADRE_RATE_LIMITS_SCALE: '0.05' })
     try {
       const statuses: number[] = []
@@ -339,7 +339,7 @@ describe('accepting', () => {
 })
 
 describe('making an account by an invitation', () => {
-  it('making an account by an invitation is possible where accounts are made by invitation, and joins that organization alone (decision D62)', async () => {
+  it('an invitation allows sign-up while it is by invitation only, and the account joins only that organization (decision D62)', async () => {
     const owner = await makePerson(test)
     assert.equal((await signUp('grace.none@example.com')).status, 403)
     const made = await invite(owner, { role: 'admin' })
@@ -360,7 +360,7 @@ describe('making an account by an invitation', () => {
     )
   })
 
-  it('making an account by an invitation makes no account where the link offers nothing, or is for another address', async () => {
+  it('sign-up with a link that does not work, or is for another address, creates no account', async () => {
     const owner = await makePerson(test)
     const used = await invite(owner)
     await accept(await makePerson(test), tokenOf(used))
@@ -370,13 +370,13 @@ describe('making an account by an invitation', () => {
     const wrong = await signUp('late@example.com', tokenOf(bound))
     assert.deepEqual(
       [wrong.status, wrong.body.error.details],
-      [400, [{ field: 'email', message: 'must be the one that the invitation is for', code: 'invalid_choice' }]],
+      [400, [{ field: 'email', message: 'must be the address that was invited', code: 'invalid_choice' }]],
     )
     assert.deepEqual(await test.sql`select 1 from app_user where email = 'late@example.com'`, [])
     assert.equal((await signUp('ONLY@example.com', tokenOf(bound))).status, 201)
   })
 
-  it('making an account by an invitation keeps the rules of accounts, and the link good for another try', async () => {
+  it('a failed sign-up by an invitation leaves the link usable', async () => {
     const made = await invite(await makePerson(test))
     assert.equal((await signUp('weak@example.com', tokenOf(made), { password: 'short' })).status, 400)
     assert.equal((await signUp('owner@example.com', tokenOf(made))).status, 409, 'an address that is taken')

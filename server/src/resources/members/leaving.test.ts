@@ -47,7 +47,7 @@ describe('a member who leaves or is removed', () => {
       assert.equal(status, 200)
     }
 
-    it(`${how}: has no key, token or cookie for the organization from the next request on, and keeps those of others`, async () => {
+    it(`keys, tokens and cookies of a former member fail from the next request on, and those for other organizations work (${how})`, async () => {
       const { owner, person, own } = await colleague(invite)
       const elsewhere = { ...person, org_id: own }
       const inside: SendOptions[] = [
@@ -69,7 +69,7 @@ describe('a member who leaves or is removed', () => {
       for (const options of [...outside, { cookie }]) assert.equal(await statusOf(invite, options), 200)
     })
 
-    it(`${how}: does not get old keys, grants and consents back by coming back`, async () => {
+    it(`a member who returns does not get old keys, grants and consents back (${how})`, async () => {
       const { owner, person } = await colleague(invite)
       const { key, id } = await makeKey(invite, person, ['admin'])
       const { token, grant_id } = await makeToken(invite, person, ['admin'])
@@ -91,7 +91,7 @@ describe('a member who leaves or is removed', () => {
       assert.deepEqual([entry.detail.api_keys_revoked, entry.detail.oauth_grants_ended], [[id], [grant_id]])
     })
 
-    it(`${how}: is asked anew by an app that they had let in, whose tokens are not refreshed`, async () => {
+    it(`an app of a former member needs a new consent, and its tokens are not refreshed (${how})`, async () => {
       const driver = new OAuthDriver(invite)
       const [email, password] = [`app-${how}@example.com`, 'seven grey herons']
       const { user_id, org_id: own } = await driver.user(email, password)
@@ -114,7 +114,7 @@ describe('a member who leaves or is removed', () => {
       assert.deepEqual(pages, ['login', 'consent'])
     })
 
-    it(`${how}: leaves behind what they made`, async () => {
+    it(`what a former member created stays (${how})`, async () => {
       const { owner, person } = await colleague(invite)
       const { key } = await makeKey(invite, person, ['admin'])
       const { body: project } = await invite.send('POST', '/api/v1/projects', { key, body: { name: `kept-${how}` } })
@@ -126,7 +126,7 @@ describe('a member who leaves or is removed', () => {
       assert.deepEqual([status, body.metadata.created_by], [200, person.user_id])
     })
 
-    it(`${how}: cannot come back or let others in by a link that they made`, async () => {
+    it(`invitation links of a former member no longer work (${how})`, async () => {
       const { owner, person } = await colleague(invite, 'admin')
       const { key } = await makeKey(invite, person, ['admin'])
       const { body: made } = await invite.send('POST', '/api/v1/auth/invitations', { key, body: { role: 'admin' } })
@@ -146,7 +146,7 @@ describe('a member who leaves or is removed', () => {
 })
 
 describe('losing the right to invite', () => {
-  it('losing the right to invite withdraws the open links that were made with it, and no others', async () => {
+  it('losing the right to invite revokes the open links that were made with it, and no others', async () => {
     const owner = await makePerson(invite)
     const second = await makePerson(invite, 'owner', owner.org_id)
     const { key } = await makeKey(invite, second, ['admin'])
@@ -169,7 +169,7 @@ describe('losing the right to invite', () => {
 })
 
 describe('the organization that a member leaves', () => {
-  it('the organization that a member leaves is the one that the body says, so that a repeated request leaves no second one', async () => {
+  it('a member leaves the organization named in the body, so that a repeated request does not leave a second one', async () => {
     const { person, own } = await colleague(invite)
     const { cookie } = await makeSession(invite, person)
     assert.deepEqual((await leave(invite, cookie, person.org_id)).body, {
@@ -185,14 +185,14 @@ describe('the organization that a member leaves', () => {
     assert.equal((await invite.send('POST', '/api/v1/auth/organization/leave', { cookie })).status, 400)
   })
 
-  it('the organization that a member leaves keeps an owner: the last one stays', async () => {
+  it('the last owner cannot leave an organization', async () => {
     const { person, own } = await colleague(invite)
     const { cookie } = await makeSession(invite, person)
     const { status, body } = await leave(invite, cookie, own)
     assert.deepEqual([status, body.error.code], [409, 'resource_conflict'])
   })
 
-  it('the organization that a member leaves is not left by keys and apps, which act for their user but do not resign', async () => {
+  it('keys and apps cannot leave an organization for their user', async () => {
     const { person } = await colleague(invite)
     for (const options of [
       { key: (await makeKey(invite, person, ['admin'])).key },
@@ -205,19 +205,19 @@ describe('the organization that a member leaves', () => {
 })
 
 describe("a user's only organization", () => {
-  it("a user's only organization cannot be left where accounts are made by invitation", async () => {
+  it('a user cannot leave the only organization while accounts are by invitation only', async () => {
     const owner = await makePerson(invite)
     const person = await makePerson(invite, 'member', owner.org_id)
     const { cookie } = await makeSession(invite, person)
     const { status, body } = await leave(invite, cookie, owner.org_id)
     assert.deepEqual(
       [status, body.error.message],
-      [409, 'This is your only organization. An administrator of it can remove you.'],
+      [409, 'You cannot leave your only organization. An administrator can remove you.'],
     )
     assert.equal((await invite.send('GET', '/api/v1/auth/organization', { cookie })).status, 200)
   })
 
-  it("a user's only organization may be taken there by an administrator; then they belong to none until invited again", async () => {
+  it('an administrator can remove a user from the only organization, and the user then has none until invited again', async () => {
     const owner = await makePerson(invite)
     const person = await makePerson(invite, 'admin', owner.org_id)
     const { cookie } = await makeSession(invite, person)
@@ -235,7 +235,7 @@ describe("a user's only organization", () => {
   })
 
   for (const how of ['removed', 'leaving'] as const) {
-    it(`a user's only organization is replaced by a new one where open sign-up is on: ${how} (decision D62)`, async () => {
+    it(`a user who loses the only organization gets a new one if sign-up is open: ${how} (decision D62)`, async () => {
       const owner = await makePerson(open)
       const person = await makePerson(open, 'member', owner.org_id)
       const { cookie } = await makeSession(open, person)

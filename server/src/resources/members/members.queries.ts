@@ -9,14 +9,14 @@ export interface MemberRow {
   avatar_url: string
   role: Role
   joined_at: string
-  /** Null where they were never signed in, and used no key or app here. */
+  /** Null if the member never signed in and used no key or app here. */
   last_active: string | null
 }
 
 /**
- * Of each member: their sign-ins that go on, apps and keys in this organization, and what they did here, which stays when those are
- * gone. Each is found by an index; a key's usage by its newest hour. Actors are not only identifiers, and sorted otherwise: without
- * their collation the log would be read from its end for every member.
+ * Last activity of each member: open sessions, apps and keys in this organization, and the audit log, which remains
+ * when those are gone. Each part uses an index; usage of a key is found by its newest hour. The column of actors has
+ * its own collation, without which its index would not be used.
  */
 const columns = (sql: Sql) => sql.fragment`
   m.user_id, u.name, u.email, u.avatar_url, m.role, m.joined_at, greatest(
@@ -29,18 +29,18 @@ const columns = (sql: Sql) => sql.fragment`
       and a.action <> 'user.sign_in_failed' order by a.id desc limit 1)) as last_active
   from member m join app_user u on u.id = m.user_id`
 
-/** What members are listed by; every member of it is validated. */
+/** Validated filters of a list of members. */
 export interface MemberFilter {
   org_id: string
   search?: string | undefined
-  /** Whether addresses are searched too: who may not see them must not find by them. */
+  /** Whether to search e-mail addresses too. Only for callers who may see them. */
   by_email: boolean
   role?: Role | undefined
   limit: number
   offset: number
 }
 
-/** A page of members and how many there are; the one who joined first before the others. */
+/** A page of members in the order of joining, and their total number. */
 export async function listMembers(sql: Sql, filter: MemberFilter): Promise<{ members: MemberRow[]; total: number }> {
   const pattern = filter.search === undefined ? null : likePattern(filter.search)
   const where = sql.fragment`
@@ -55,7 +55,7 @@ export async function listMembers(sql: Sql, filter: MemberFilter): Promise<{ mem
   return { members, total: count?.total ?? 0 }
 }
 
-/** `%` and `_` in a search are themselves (decision D32). */
+/** Escapes `%` and `_` of a search text (decision D32). */
 function likePattern(search: string): string {
   return `%${search.replaceAll(/[\\%_]/g, '\\$&')}%`
 }
@@ -66,7 +66,7 @@ export async function findMember(sql: Sql, org_id: string, user_id: string): Pro
   return row
 }
 
-/** The role that a user has in an organization now; undefined where they are no member. */
+/** The current role of a user in an organization; undefined if they are not a member. */
 export async function findRole(sql: Sql, org_id: string, user_id: string): Promise<Role | undefined> {
   const [row] = await sql<{ role: Role }>`select role from member where org_id = ${org_id} and user_id = ${user_id}`
   return row?.role
@@ -90,7 +90,10 @@ export async function updateRole(tx: Sql, org_id: string, user_id: string, role:
   await tx`update member set role = ${role} where org_id = ${org_id} and user_id = ${user_id}`
 }
 
-/** From now on no credential of theirs works in the organization, because each is looked up with its member. */
+/**
+ * Deletes a member. Credentials of the user stop working in the organization, because each is looked up with its
+ * member.
+ */
 export async function deleteMember(tx: Sql, org_id: string, user_id: string): Promise<void> {
   await tx`delete from member where org_id = ${org_id} and user_id = ${user_id}`
 }

@@ -14,7 +14,7 @@ import { findMember, listMembers, type MemberRow } from './members.queries.ts'
 import { changeRole, endMembership } from './membership.ts'
 import { recordEnd } from './record-end.ts'
 
-/** The people in the current organization, and their roles (spec 5.5, decisions D59, D70). */
+/** Routes of members and their roles (spec 5.5, decisions D59, D70). */
 export function memberRoutes(app: FastifyInstance, http: HttpContext, { config }: Context): void {
   handle(app, http, operations.listMembers, {
     run: async ({ sql, principal, query }) => {
@@ -74,8 +74,8 @@ async function requireMember(sql: Sql, { org_id }: Principal, user_id: string): 
 }
 
 /**
- * Addresses and last activity are for callers who manage members, by scope and role together (decision D70), so that an
- * app with read access does not collect them.
+ * Whether the caller sees e-mail addresses and last activity: only if scope and role allow managing members (decision
+ * D70), so that an app with read access cannot collect them.
  */
 function seesAddresses({ scopes, role }: Principal): boolean {
   return hasScope(scopes, 'organizations:write') && roleAllows(role, 'organizations:write')

@@ -67,7 +67,7 @@ describe('members', () => {
     assert.equal((await test.send('GET', `${path}?role=boss`, options)).status, 400)
   })
 
-  it('members show their addresses to managers of members and to themselves, and only those can search by them', async () => {
+  it('addresses of members are shown to managers and to the member, and only those can search by them', async () => {
     const people = await company()
     const managers: [string, SendOptions][] = [
       ['owner', await admin(people.owner)],
@@ -104,7 +104,7 @@ describe('the last activity of a member', () => {
   const lastActive = async (options: SendOptions, { user_id }: Person): Promise<string | null | undefined> =>
     (await test.send('GET', `${path}/${user_id}`, options)).body.last_active
 
-  it('the last activity of a member is that of their sessions, and of keys, apps and deeds in this organization, whichever is the latest', async () => {
+  it('the last activity of a member is the latest of sessions, and of keys, apps and actions in this organization', async () => {
     const { owner, member } = await company()
     const options = await admin(owner)
     const { sql } = test
@@ -137,7 +137,7 @@ describe('the last activity of a member', () => {
     assert.equal(body.members.find(({ user_id }: Person) => user_id === member.user_id).last_active, at(5))
   })
 
-  it('the last activity of a member is for those who manage members, and of oneself', async () => {
+  it('the last activity of a member is shown to managers and to the member', async () => {
     const { admin: administrator, member, viewer } = await company()
     assert.equal(await lastActive(await admin(administrator), member), null)
     for (const person of [member, viewer]) {
@@ -202,7 +202,7 @@ describe('roles: who may do what to whom', () => {
     })
   }
 
-  it('a scope that only reads changes no member, whatever the role', async () => {
+  it('a read-only scope cannot change members, whatever the role', async () => {
     const { owner, member } = await company()
     const { key } = await makeKey(test, owner, ['read', 'write', 'organizations:read', 'api_keys:write'])
     for (const [method, body] of [['PUT', { role: 'viewer' }], ['DELETE']] as const) {
@@ -211,7 +211,7 @@ describe('roles: who may do what to whom', () => {
     }
   })
 
-  it('a role counts from the next request on, for keys, tokens and cookies', async () => {
+  it('a new role applies from the next request on, for keys, tokens and cookies', async () => {
     const { owner, admin: administrator, member } = await company()
     const credentials: SendOptions[] = [
       await admin(administrator),
@@ -246,7 +246,7 @@ describe('roles: who may do what to whom', () => {
     assert.deepEqual([stepped.status, stepped.body.role], [200, 'viewer'])
   })
 
-  it('roles: who may do what to whom changes are in the audit log, and what changes nothing is not', async () => {
+  it('changes of roles are in the audit log, and requests without effect are not', async () => {
     const { owner, member } = await company()
     const options = await admin(owner)
     await test.send('PUT', `${path}/${member.user_id}`, { ...options, body: { role: 'admin' } })

@@ -16,23 +16,24 @@ import {
 } from './members.queries.ts'
 import { holdOrganization, holdUser } from './organizations.queries.ts'
 
-/** Whose membership of which organization. */
+/** A user in an organization. */
 export interface Membership {
   org_id: string
   user_id: string
 }
 
-/** What went with a membership. */
+/** A removed membership, and what ended with it. */
 export interface EndedMembership extends EndedAccess {
   member: MemberRow
   invitations_revoked: string[]
-  /** The organization that replaces their only one where open sign-up is on (decision D62). */
+  /** The new organization that replaces their only one if sign-up is open (decision D62). */
   own: UserOrganization | undefined
 }
 
 /**
- * Gives a member another role, on behalf of `by`. Who loses the right to invite, or to invite owners, loses the links that
- * they made with it. Throws 404 where they are no member, 403 where `by` may not by now, 409 for the last owner.
+ * Changes the role of a member on behalf of `by`. If the member loses the right to invite, or to invite owners, their
+ * affected pending invitations are revoked. Throws 404 if they are not a member, 403 if `by` has no permission now,
+ * 409 for the last owner.
  */
 export async function changeRole(
   tx: Sql,
@@ -51,12 +52,11 @@ export async function changeRole(
 }
 
 /**
- * Removes a member on behalf of `by`, who may be the member. Throws 404 where they are not a member, 403 where `by` may
- * no longer remove them, 409 for the last owner, and 409 for a member who would leave their only organization where
- * sign-up is closed.
- * An administrator may remove a member from their only organization. Where accounts are made by invitation the user
- * then belongs to none until invited again: a new organization would let them invite others and spend on the operator's
- * models, which the removal is meant to end.
+ * Removes a member on behalf of `by`, who may be the member. Throws 404 if they are not a member, 403 if `by` has no
+ * permission now, 409 for the last owner, and 409 for a member who would leave their only organization while sign-up
+ * is not open. An administrator may remove a member from their only organization. If sign-up needs an invitation, the
+ * user then has no organization until they are invited again: a new one would let them invite others and spend on the
+ * operator's models, which the removal is meant to end.
  */
 export async function endMembership(
   tx: Sql,
@@ -68,7 +68,7 @@ export async function endMembership(
   const member = await requireMember(tx, org_id, user_id)
   if (by !== user_id) await checkRight(tx, org_id, by, [member.role])
   await keepAnOwner(tx, org_id, member)
-  // Two organizations must not both see that the user has another one.
+  // Two concurrent removals must not both see another organization of the user.
   await holdUser(tx, user_id)
   const isOnly = !(await hasOtherOrganization(tx, org_id, user_id))
   if (isOnly && signup !== 'open' && by === user_id) throw onlyOrganization(org_id)
@@ -87,12 +87,15 @@ async function requireMember(tx: Sql, org_id: string, user_id: string): Promise<
   return member
 }
 
-/** Only owners make, change or remove owners. Asked again under the lock: `by` may have lost the role meanwhile. */
+/**
+ * Throws 403 unless `by` may manage these roles; only owners may manage owners. Checked under the lock, because `by`
+ * may have lost the role in the meantime.
+ */
 async function checkRight(tx: Sql, org_id: string, by: string, concerned: Role[]): Promise<void> {
   const role = await findRole(tx, org_id, by)
   if (role === 'owner' || (role && isAdministrator(role) && !concerned.includes('owner'))) return
   throw new Problem('insufficient_permissions', undefined, {
-    message: role === 'admin' ? 'Only owners make, change or remove owners.' : 'Only owners and admins may do this.',
+    message: role === 'admin' ? 'Only owners may add, change or remove owners.' : 'Only owners and admins may do this.',
   })
 }
 
@@ -109,6 +112,6 @@ function onlyOrganization(org_id: string): Problem {
   return new Problem(
     'resource_conflict',
     { resource_type: 'organization', conflicting_field: 'id', conflicting_value: org_id },
-    { message: 'This is your only organization. An administrator of it can remove you.' },
+    { message: 'You cannot leave your only organization. An administrator can remove you.' },
   )
 }

@@ -9,11 +9,11 @@ export interface OrganizationRow {
   updated_at: string
   role: Role
   member_count: number
-  /** Whether members may let in apps that are known by their metadata document. */
+  /** Whether members may grant access to apps that are identified by their metadata document. */
   client_documents: boolean
 }
 
-/** Undefined where the user is no member. */
+/** An organization as a member sees it; undefined if the user is not a member. */
 export async function findOrganization(
   sql: Sql,
   org_id: string,
@@ -27,13 +27,13 @@ export async function findOrganization(
   return row
 }
 
-/** What may change about an organization. */
+/** A change of an organization. */
 export interface OrganizationChange {
   name: string | undefined
   client_documents: boolean | undefined
 }
 
-/** Changes an organization; `updated_at` always advances. */
+/** Changes an organization; `updated_at` always increases. */
 export async function updateOrganization(
   tx: Sql,
   org_id: string,
@@ -45,7 +45,7 @@ export async function updateOrganization(
     where id = ${org_id}`
 }
 
-/** In how many organizations a user has each of the roles that may make another one. */
+/** Number of organizations that a user owns, and that they administer as owner or admin. */
 export async function countAdministered(sql: Sql, user_id: string): Promise<{ owned: number; administered: number }> {
   const [row] = await sql<{ owned: number; administered: number }>`
     select count(*) filter (where role = 'owner') as owned, count(*) as administered
@@ -54,14 +54,14 @@ export async function countAdministered(sql: Sql, user_id: string): Promise<{ ow
 }
 
 /**
- * Locks the members of an organization and their roles until the transaction ends, so that of two owners who leave at
- * once one stays. Lock order: the organization before a user (`holdUser`).
+ * Locks the members of an organization and their roles until the transaction ends, so that the last two owners cannot
+ * leave at the same time. Lock order: organization before user (`holdUser`).
  */
 export async function holdOrganization(tx: Sql, org_id: string): Promise<void> {
   await tx`select 1 from organization where id = ${org_id} for no key update`
 }
 
-/** Keeps a user from leaving another organization at the same time. */
+/** Locks a user, so that they cannot leave another organization at the same time. */
 export async function holdUser(tx: Sql, user_id: string): Promise<void> {
   await tx`select 1 from app_user where id = ${user_id} for no key update`
 }

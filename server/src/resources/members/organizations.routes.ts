@@ -20,7 +20,7 @@ import {
 } from './organizations.queries.ts'
 import { recordEnd } from './record-end.ts'
 
-/** The organization that a credential acts in, making another one, and leaving (decision D62). */
+/** Routes that read, change, create and leave an organization (decision D62). */
 export function organizationRoutes(app: FastifyInstance, http: HttpContext, { config }: Context): void {
   handle(app, http, operations.getOrganization, {
     run: ({ sql, principal }) => requireOrganization(sql, principal.org_id, principal.user_id),
@@ -76,12 +76,12 @@ export function organizationRoutes(app: FastifyInstance, http: HttpContext, { co
   })
 }
 
-/** Of what the audit log tells: the name, and the rest where it was asked for. */
+/** The members of an organization for the audit log: the name, and `client_documents` if it was changed. */
 function changedOf({ name, client_documents }: OrganizationRow, asked: { client_documents?: boolean | undefined }) {
   return { name, ...(asked.client_documents !== undefined && { client_documents }) }
 }
 
-/** The caller was a member a moment ago. */
+/** The organization of the caller; throws if they are no longer a member. */
 async function requireOrganization(sql: Sql, org_id: string, user_id: string) {
   const organization = await findOrganization(sql, org_id, user_id)
   if (!organization) throw notFound('organization_not_found', 'organization', org_id)
@@ -90,7 +90,7 @@ async function requireOrganization(sql: Sql, org_id: string, user_id: string) {
 
 function notAdministrator(): Problem {
   return new Problem('insufficient_permissions', undefined, {
-    message: 'Here only owners and admins of an organization make another one.',
+    message: 'Only owners and admins of an organization may create another one on this service.',
   })
 }
 
@@ -98,6 +98,6 @@ function tooMany(): Problem {
   return new Problem(
     'resource_conflict',
     { resource_type: 'organization', conflicting_field: 'owner', conflicting_value: bounds.organizations_owned },
-    { message: `You own ${bounds.organizations_owned} organizations, which is as many as one user may.` },
+    { message: `You own ${bounds.organizations_owned} organizations, which is the maximum.` },
   )
 }

@@ -41,7 +41,7 @@ describe('the current organization', () => {
     assert.equal(created_at, updated_at)
   })
 
-  it('the current organization is renamed by owners and admins alone, which the audit log tells', async () => {
+  it('only owners and admins rename the current organization, which is audited', async () => {
     const owner = await makePerson(test)
     for (const [role, expected] of [
       ['owner', 200],
@@ -68,7 +68,7 @@ describe('the current organization', () => {
     )
   })
 
-  it('the current organization has a name of 1 to 100 characters that can be seen', async () => {
+  it('the name of an organization has 1 to 100 characters, at least one of them visible', async () => {
     const { cookie } = await makeSession(test, await makePerson(test))
     for (const [name, code] of [
       ['', 'required'],
@@ -89,7 +89,7 @@ describe('making an organization', () => {
   const create = (service: TestService, cookie: string, name = 'Second') =>
     service.send('POST', '/api/v1/auth/organizations', { cookie, body: { name } })
 
-  it('making an organization is for owners and administrators, where accounts are made by invitation', async () => {
+  it('only owners and administrators create an organization while accounts are by invitation only', async () => {
     const owner = await makePerson(test)
     for (const [role, expected] of [
       ['owner', 201],
@@ -104,7 +104,7 @@ describe('making an organization', () => {
     }
   })
 
-  it('making an organization is for every user, where open sign-up is on', async () => {
+  it('every user can create an organization if sign-up is open', async () => {
     const viewer = await makePerson(open, 'viewer', open.owner.org_id)
     const { cookie } = await makeSession(open, viewer)
     const { status, body } = await create(open, cookie)
@@ -119,7 +119,7 @@ describe('making an organization', () => {
     )
   })
 
-  it('making an organization ends at as many as one user may own, also for two requests at once', async () => {
+  it('a user cannot own more organizations than allowed, also by concurrent requests', async () => {
     const owner = await makePerson(test)
     const { cookie } = await makeSession(test, owner)
     await test.sql`
@@ -137,7 +137,7 @@ describe('making an organization', () => {
 })
 
 describe('X-Organization-ID', () => {
-  it('X-Organization-ID says in which of their organizations a cookie acts: projects, agents, tasks, keys, members', async () => {
+  it('X-Organization-ID selects the organization of a cookie request: its projects, agents, tasks, keys and members', async () => {
     const first = await makePerson(test)
     const second = await makePerson(test)
     await joins(first, second.org_id, 'admin')
@@ -204,7 +204,7 @@ describe('X-Organization-ID', () => {
     assert.equal(permissions.scopes.includes('admin'), false)
   })
 
-  it('X-Organization-ID is 404 for an organization of others, and for one that does not exist, alike', async () => {
+  it('X-Organization-ID gives the same 404 for an organization of others and for one that does not exist', async () => {
     const { cookie } = await makeSession(test, await makePerson(test))
     const { org_id: foreign } = await makePerson(test)
     const operations: [string, string, unknown?][] = [
@@ -230,7 +230,7 @@ describe('X-Organization-ID', () => {
     }
   })
 
-  it('X-Organization-ID is the one joined first where nothing is said, and stays so', async () => {
+  it('without X-Organization-ID a cookie acts in the organization joined first', async () => {
     const person = await makePerson(test)
     const { org_id: earlier } = await makePerson(test)
     await joins(person, earlier, 'member', `now() - interval '1 day'`)
@@ -240,7 +240,7 @@ describe('X-Organization-ID', () => {
 })
 
 describe('a user without an organization', () => {
-  it('a user without an organization gets an error that says so, and may do what concerns only themselves', async () => {
+  it('a user without an organization gets an error that says so, and can still manage the own account', async () => {
     const person = await makePerson(test)
     await test.sql`delete from member where user_id = ${person.user_id}`
     const { cookie, id } = await makeSession(test, person)
@@ -269,7 +269,7 @@ describe('a user without an organization', () => {
     assert.equal((await test.send('POST', '/api/v1/auth/logout', { cookie })).status, 200)
   })
 
-  it('a user without an organization has no organization by naming one', async () => {
+  it('a user without an organization cannot act in one by naming it', async () => {
     const person = await makePerson(test)
     await test.sql`delete from member where user_id = ${person.user_id}`
     const { cookie } = await makeSession(test, person)
@@ -278,7 +278,7 @@ describe('a user without an organization', () => {
       assert.equal((await test.send('GET', at, { cookie, headers })).status, 404, at)
   })
 
-  it('a user without an organization has no key and no token that works', async () => {
+  it('keys and tokens of a user without an organization do not work', async () => {
     const person = await makePerson(test)
     const { key } = await makeKey(test, person, ['admin'])
     const { token } = await makeToken(test, person, ['admin'])
@@ -287,7 +287,7 @@ describe('a user without an organization', () => {
     assert.equal((await test.send('GET', '/api/v1/auth/user', { token })).status, 401)
   })
 
-  it('a user without an organization is counted like other users', async () => {
+  it('requests of a user without an organization count against rate limits', async () => {
     const limited = await startTestService({ CADRE_RATE_LIMITS_SCALE: '0.02' })
     try {
       const person = await makePerson(limited)

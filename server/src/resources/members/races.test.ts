@@ -80,7 +80,7 @@ describe('an organization keeps an owner', () => {
   }
 })
 
-it('no user ends without an organization by leaving two at once', async () => {
+it('leaving two organizations concurrently never leaves a user without one', async () => {
   for (let round = 0; round < rounds; round++) {
     const [one, two] = [await makePerson(test), await makePerson(test)]
     const person = await makePerson(test, 'member', one.org_id)
@@ -101,7 +101,7 @@ it('no user ends without an organization by leaving two at once', async () => {
 })
 
 describe('a link works once', () => {
-  it('a link works once of people who use it at once exactly one joins', async () => {
+  it('of users who accept one link concurrently exactly one joins', async () => {
     for (let round = 0; round < rounds; round++) {
       const owner = await makePerson(test)
       const { id, token } = await invite(owner)
@@ -121,7 +121,7 @@ describe('a link works once', () => {
     }
   })
 
-  it('a link works once of accounts that are made by it at once exactly one is made', async () => {
+  it('of concurrent sign-ups with one link exactly one creates an account', async () => {
     for (let round = 0; round < sizeOf({ short: 2, long: 5 }); round++) {
       const owner = await makePerson(test)
       const { token } = await invite(owner)
@@ -143,7 +143,7 @@ describe('a link works once', () => {
     }
   })
 
-  it('a link works once is either accepted or revoked, never both', async () => {
+  it('a link that is accepted and revoked concurrently is either accepted or revoked, never both', async () => {
     for (let round = 0; round < rounds; round++) {
       const owner = await makePerson(test)
       const key = await keyOf(owner)
@@ -161,7 +161,7 @@ describe('a link works once', () => {
     }
   })
 
-  it('a link works once is not used up by a user who joins by another one at once', async () => {
+  it('a link is not used up by a user who joins by another link concurrently', async () => {
     for (let round = 0; round < rounds; round++) {
       const owner = await makePerson(test)
       const links = [await invite(owner, 'member'), await invite(owner, 'viewer')]
@@ -178,7 +178,7 @@ describe('a link works once', () => {
   })
 })
 
-it('no link outlives the right of its creator, also one that is made while that ends', async () => {
+it('no link outlives the right of its creator to invite, also one created while the right ends', async () => {
   for (let round = 0; round < rounds; round++) {
     const owner = await makePerson(test)
     const leaver = await makePerson(test, 'admin', owner.org_id)

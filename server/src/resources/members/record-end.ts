@@ -13,7 +13,7 @@ export async function recordEnd(tx: Sql, actor: Actor, ended: EndedMembership): 
     detail: { ...rest },
   })
   if (own) {
-    // The removed user does not learn which organization it was, only that they have a new one.
+    // The entry in the user's new organization does not name the organization that removed them.
     const isOther = actor.actor !== member.user_id
     const unknownActor = { actor: null, credential: null, ip: null, user_agent: null }
     await recordAudit(

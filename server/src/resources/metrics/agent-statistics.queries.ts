@@ -2,7 +2,7 @@ import { bounds } from '#contract/core/limits.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Period } from './metrics.queries.ts'
 
-/** How one agent did in a period. */
+/** Statistics of one agent in a period. */
 export interface AgentNumbers {
   agent_id: string
   completed: number
@@ -11,13 +11,13 @@ export interface AgentNumbers {
   success_rate: number
   avg_response_time: number
   p95_response_time: number
-  /** Hours (UTC) in which a task ended: seconds since 1970, completed, failed. In order; empty ones are missing. */
+  /** Hours (UTC) in which tasks ended: Unix time, completed, failed. In order, without empty hours. */
   hours: [number, number, number][]
 }
 
 /**
- * Statistics of agents of a project over a period, newest agents first: by the same rules as `findTaskNumbers`, from roll-ups of
- * hours and minutes and from the tasks since. Without `agent_ids` those of the newest agents.
+ * Statistics of agents of a project over a period, newest agents first, by the same rules as `findTaskNumbers`: from
+ * hourly and minute roll-ups, and from the tasks since the last roll-up. Default: the newest agents.
  */
 export async function listAgentNumbers(
   sql: Sql,

@@ -36,7 +36,7 @@ describe('statistics of several agents', () => {
     service.send('GET', `${agents}/statistics?${new URLSearchParams(query)}`)
   const ago = (hours: number): string => new Date(Date.now() - hours * 3_600_000).toISOString()
 
-  it('statistics of several agents are those that the metrics of each agent tell, summed up or not', async () => {
+  it('statistics of several agents equal the metrics of each agent, aggregated or not', async () => {
     for (const isRolled of [false, true]) {
       if (isRolled)
         for (let more = true; more;)
@@ -81,7 +81,7 @@ describe('statistics of several agents', () => {
     }
   })
 
-  it('statistics of several agents are of the newest agents where none is named; agents of other projects are left out', async () => {
+  it('statistics of several agents cover the newest agents by default, and omit agents of other projects', async () => {
     const other = (await service.send('POST', '/api/v1/projects', { body: { name: 'elsewhere' } })).body.id
     const foreign = (await service.send('POST', `/api/v1/projects/${other}/agents`, { body: { name: 'a' } })).body.id
     const { body } = await read({})

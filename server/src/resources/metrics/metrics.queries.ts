@@ -1,6 +1,6 @@
 import { raw, type Sql } from '../../platform/postgres/database.ts'
 
-/** A period cut into buckets: both ends as ISO 8601, the end exclusive. */
+/** A period with buckets. Start and end are ISO 8601; the end is exclusive. */
 export interface Period {
   start_time: string
   end_time: string
@@ -21,12 +21,13 @@ export interface TaskNumbers {
 
 const daySeconds = 86_400
 
-/** Bytes that one agent may fill before its `disk_usage` is 1. */
+/** Bytes of an agent's data at which its `disk_usage` is 1. */
 export const storageShare_bytes = 1024 ** 3
 
 /**
- * What a period of an agent's ended tasks consists of: `rolled`, roll-ups of the full minutes that are summed up, none longer
- * than `largest_seconds`, as the function `rolled` gives them; and `fresh`, the tasks at its edges and since, with `seconds` of those that count as timed.
+ * SQL for an agent's ended tasks of a period: `rolled` are roll-ups of full minutes, not longer than
+ * `largest_seconds`, from the function `rolled`; `fresh` are the tasks at the edges and since the last roll-up, with
+ * `seconds` for those that count for durations.
  */
 function endedIn(
   { fragment }: Sql,
@@ -52,9 +53,9 @@ function endedIn(
 }
 
 /**
- * Tasks of an agent in a period (decision D49): those that ended in it, and those that had not ended at its end. Times
- * are wall-clock seconds from the start of a task to its end, of tasks that completed, failed or expired. All of it is exact
- * but for the percentiles, which are within 1 % where they come from roll-ups.
+ * Tasks of an agent in a period (decision D49): those that ended in it, and those that had not ended at its end.
+ * Durations are wall-clock seconds from start to end of tasks that completed, failed or expired. All figures are
+ * exact except percentiles from roll-ups, which are exact to 1 %.
  */
 export async function findTaskNumbers(sql: Sql, agent_id: string, period: Period): Promise<TaskNumbers> {
   const { end_time } = period
@@ -88,8 +89,8 @@ export async function findTaskNumbers(sql: Sql, agent_id: string, period: Period
 }
 
 /**
- * How many of an agent's tasks were there at a moment and had not ended. Of tasks that ended later only those minutes are read
- * in which one ended that was there already.
+ * SQL for the number of an agent's tasks that existed at a time and had not ended. Among later ended tasks, only
+ * minutes are read in which an older task ended.
  */
 function unfinishedAt({ fragment }: Sql, agent_id: string, at: string) {
   const before = fragment`created_at < ${at}::timestamptz`
@@ -125,7 +126,10 @@ export interface UsageNumbers {
   network_out: number
 }
 
-/** What an agent consumed in a period; by the rule of docs/guides/metrics.md. Whole minutes count where they begin. */
+/**
+ * Usage of an agent in a period, by the rule of docs/guides/metrics.md. A minute counts if its start is in the
+ * period.
+ */
 export async function findUsageNumbers(
   sql: Sql,
   agent_id: string,
@@ -154,7 +158,7 @@ export interface SeriesPoint {
   network_out: number
 }
 
-/** The period in buckets aligned to UTC, each of them there, zero where nothing happened. */
+/** All buckets of the period, aligned to UTC, with zeros for empty ones. */
 export async function listSeries(sql: Sql, agent_id: string, period: Period): Promise<SeriesPoint[]> {
   const { start_time, end_time, bucket_seconds } = period
   const binned = (at: 'minute' | 'finished_at' | 'bucket') =>

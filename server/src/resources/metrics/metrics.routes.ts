@@ -24,7 +24,7 @@ import {
   type UsedNumbers,
 } from './project-metrics.queries.ts'
 
-/** An agent's metrics (spec 2.8 and 4.4, decision D49). */
+/** Routes of metrics and statistics (spec 2.8 and 4.4, decision D49). */
 export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, getAgentMetrics, {
     load: async ({ sql, params, principal }) => {
@@ -123,7 +123,7 @@ export function metricRoutes(app: FastifyInstance, http: HttpContext): void {
 
 type Moment = number | null
 
-/** What is known of a bucket, or of the whole period (`null`); zeros where nothing ended in it. */
+/** Figures of a bucket, or of the whole period (`null`); zeros if no task ended in it. */
 function numbersAt(known: ReadonlyMap<Moment, EndedNumbers>, moment: Moment): Omit<EndedNumbers, 'at'> {
   const none = {
     completed: 0,
@@ -138,7 +138,7 @@ function numbersAt(known: ReadonlyMap<Moment, EndedNumbers>, moment: Moment): Om
   return numbers
 }
 
-/** The same of what was used. */
+/** Usage of a bucket, or of the whole period (`null`); zeros if there is none. */
 function usageAt(known: ReadonlyMap<Moment, UsedNumbers>, moment: Moment): Omit<UsedNumbers, 'at'> {
   const none = { calls: 0, tokens: 0, cost_usd: 0, unpriced_calls: 0 }
   const { at: _, ...usage } = { at: moment, ...none, ...known.get(moment) }
@@ -147,7 +147,7 @@ function usageAt(known: ReadonlyMap<Moment, UsedNumbers>, moment: Moment): Omit<
 
 const hour_seconds = metricIntervals['1h']
 
-/** The hours of the period, each of them there. */
+/** Statistics with all hours of the period, including empty ones. */
 function statisticsView({ hours, ...numbers }: AgentNumbers, period: { start_time: string; end_time: string }) {
   const found = new Map(hours.map(([at, completed, failed]) => [at, { completed, failed }]))
   const first = Math.floor(Date.parse(period.start_time) / 1000 / hour_seconds)
@@ -159,10 +159,10 @@ function statisticsView({ hours, ...numbers }: AgentNumbers, period: { start_tim
   return { ...numbers, time_series }
 }
 
-/** No moment before this one is accepted, so none is made up either. */
+/** Earliest accepted timestamp, also for computed ones. */
 const firstTimestamp_ms = Date.parse('0001-01-01T00:00:00.000Z')
 
-/** The period that is meant: up to now, and a day long, where nothing is said. */
+/** The period of a request. Default: the last 24 hours. */
 function resolvePeriod(start: string | undefined, end: string | undefined, bucket_seconds: number): Period {
   const end_time = end ?? new Date().toISOString()
   const dayBefore_ms = Date.parse(end_time) - metricPeriodDefault_seconds * 1000
@@ -171,7 +171,7 @@ function resolvePeriod(start: string | undefined, end: string | undefined, bucke
   const bucket_ms = bucket_seconds * 1000
   const points = Math.ceil(Date.parse(end_time) / bucket_ms) - Math.floor(Date.parse(start_time) / bucket_ms)
   if (points > metricPointsMax) {
-    const message = `would give ${points} points; at most ${metricPointsMax} are given`
+    const message = `would give ${points} points, but at most ${metricPointsMax} are allowed`
     throw invalidQuery({ field: 'interval', message, code: 'out_of_range', max: metricPointsMax })
   }
   return { start_time, end_time, bucket_seconds }

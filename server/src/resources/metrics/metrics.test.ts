@@ -31,7 +31,7 @@ describe("an agent's metrics", () => {
 
   const unused = { cpu_usage: 0, memory_usage: 0, tokens: 0, requests: 0, network_in: 0, network_out: 0 }
 
-  it("an agent's metrics are zeros, never null, for an agent that did nothing", async () => {
+  it("an agent's metrics are zero, not null, for an agent that did nothing", async () => {
     const agent = await createAgent('idle')
     const { status, body } = await get(agent)
     assert.equal(status, 200)
@@ -46,7 +46,7 @@ describe("an agent's metrics", () => {
     assert.deepEqual(Object.values(body.metrics.resource_usage), [0, 0, 0, 0, 0])
   })
 
-  it("an agent's metrics count tasks and measure them by the rule of the guide", async () => {
+  it("an agent's metrics count and measure tasks by the rules of the guide", async () => {
     const agent = await createAgent('counted')
     const day = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10)
     await finished(agent, 'completed', `${day}T10:00:00.000Z`, 1)
@@ -72,7 +72,7 @@ describe("an agent's metrics", () => {
     assert.deepEqual([before.in_progress, before.total], [1, 1], 'the one that ran at the end of the period')
   })
 
-  it("an agent's metrics take tokens, calls and resources from what was measured", async () => {
+  it("an agent's metrics contain the measured tokens, calls and resources", async () => {
     const agent = await createAgent('used')
     await service.sql`
       insert into agent_usage (agent_id, minute, model_calls, input_tokens, output_tokens, network_in, network_out, cpu_seconds,
@@ -99,7 +99,7 @@ describe("an agent's metrics", () => {
     assert.equal(time_series.length, 2)
   })
 
-  it('measure a task that runs now', async () => {
+  it("an agent's metrics include a task that is running", async () => {
     const agent = await createAgent('busy')
     await service.send('POST', `${project}/agents/${agent}/tasks`, { body: { input: 'some words to say' } })
     const { metrics } = await eventually(async () => {
@@ -111,7 +111,7 @@ describe("an agent's metrics", () => {
     assert.ok(metrics.resource_usage.memory_usage < 1 && metrics.resource_usage.disk_usage > 0)
   })
 
-  it("an agent's metrics refuses more points than 1500, and a period that ends before it begins", async () => {
+  it("an agent's metrics refuse more than 1500 points, and a period that ends before it begins", async () => {
     const agent = await createAgent('bounds')
     const faults = async (query: string) =>
       (await get(agent, query)).body.error.details.map(({ field, code }: any) => [field, code])

@@ -2,14 +2,14 @@ import { failureGroupsMax, failuresGrouped } from '#contract/resources/metrics.t
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Period } from './metrics.queries.ts'
 
-/** What is measured: a project, or one agent of it. `start_time` is the beginning of a bucket. */
+/** A project or one agent of it, and a period. `start_time` is the start of a bucket. */
 export interface Measured extends Period {
   project_id: number
   agent_id: string | undefined
 }
 
 export interface EndedNumbers {
-  /** The beginning of the bucket, in seconds since 1970; null for the whole period. */
+  /** Start of the bucket as Unix time; null for the whole period. */
   at: number | null
   completed: number
   failed: number
@@ -21,8 +21,8 @@ export interface EndedNumbers {
 }
 
 /**
- * Tasks that ended in a period, in sum and by bucket; buckets in which none ended are missing. By the rules of `findTaskNumbers`: from
- * roll-ups of hours or minutes, of minutes since the last of them, and from the tasks since.
+ * Tasks that ended in a period, as total and by bucket, without empty buckets. Follows the rules of
+ * `findTaskNumbers`: from hourly or minute roll-ups, and from the tasks since the last roll-up.
  */
 export async function listEndedNumbers(
   sql: Sql,
@@ -96,7 +96,7 @@ export interface UsedNumbers {
   unpriced_calls: number
 }
 
-/** What was used in a period, in sum and by bucket, from the sums of hours: an hour counts where it begins. */
+/** Usage in a period, as total and by bucket, from hourly sums. An hour counts in the bucket of its start. */
 export async function listUsedNumbers(
   sql: Sql,
   { project_id, agent_id, start_time, end_time, bucket_seconds }: Measured,
@@ -123,7 +123,7 @@ export interface FailureGroup {
   last_at: string
 }
 
-/** Tasks that failed or expired in a period, by agent and error, the most frequent first. */
+/** Failed and expired tasks of a period, grouped by agent and error, most frequent first. */
 export async function listFailureGroups(
   sql: Sql,
   { project_id, agent_id, start_time, end_time }: Measured,

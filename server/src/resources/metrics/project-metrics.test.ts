@@ -46,7 +46,7 @@ const read = async (query: Record<string, string>) => {
 const ago = (hours: number): string => new Date(Date.now() - hours * 3_600_000).toISOString()
 const sum = (rows: any[], name: string): number => rows.reduce((total, row) => total + row[name], 0)
 
-it('metrics of an agent within a project are those of the agent, summed up or not, and those of the project are of all', async () => {
+it('metrics of a project for one agent equal those of the agent, aggregated or not, and without an agent cover all', async () => {
   for (const isRolled of [false, true]) {
     if (isRolled)
       for (let more = true; more;)
@@ -88,7 +88,7 @@ it('metrics of an agent within a project are those of the agent, summed up or no
   }
 })
 
-it('usage of a project stands in the hours in which it began, in sum and over time', async () => {
+it('usage of a project counts in the hour in which it began, in the sum and over time', async () => {
   const { metrics } = await read({ start_time: ago(48) })
   assert.deepEqual(metrics.usage, { calls: 60, tokens: 3600, cost_usd: 15, unpriced_calls: 30 })
   assert.equal(sum(metrics.time_series, 'cost_usd'), 15)

@@ -112,7 +112,7 @@ describe('metrics of tasks that are summed up', () => {
     }
   }
 
-  it('metrics of tasks that are summed up are those of a plain count, for any period and interval, however far they are summed up', async (t) => {
+  it('metrics of tasks equal a plain count, for any period and interval, at any state of aggregation', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
     const [agent, other] = [await newAgent('any'), await newAgent('other')]
     await put(agent, pasts(1500))
@@ -139,7 +139,7 @@ describe('metrics of tasks that are summed up', () => {
     assert.ok(levels!.days >= 2 && levels!.hours >= 48, JSON.stringify(levels))
   })
 
-  it("metrics of tasks that are summed up are an agent's statistics too", async () => {
+  it("metrics of tasks and an agent's statistics agree at any state of aggregation", async () => {
     const agent = await newAgent('stats')
     await put(agent, pasts(300))
     const read = async () => (await service.send('GET', `/api/v1/projects/${project_id}/agents/${agent}`)).body.stats
@@ -160,7 +160,7 @@ describe('metrics of tasks that are summed up', () => {
     assert.deepEqual({ ...after, avg_response_time: 0 }, { ...before, avg_response_time: 0 })
   })
 
-  it('metrics of tasks that are summed up wait for a transaction that may still end a task in a minute that is over', async () => {
+  it('aggregation of metrics waits for a transaction that may still end a task in a past minute', async () => {
     const agent = await newAgent('late')
     await put(agent, [{ status: 'completed', created: 500, started: 500, finished: 400 }])
     await begin()

@@ -14,17 +14,17 @@ export interface ModelProviderRow extends ProviderRow {
   created_at: string
 }
 
-/** What of a provider is stored as it is given. */
+/** The stored content of a provider. */
 export interface ProviderContent {
   name: string
   base_url: string
   protocol: ModelProtocol
-  /** Encrypted; null without a key. */
+  /** The encrypted key; null if there is none. */
   api_key: Buffer | null
   key_preview: string | null
-  /** Numbers of projects; null: all. */
+  /** Numbers of projects; null for all. */
   projects: number[] | null
-  /** Prices by the provider's names of its models. */
+  /** Prices by the provider's model names. */
   prices: OwnPrices
 }
 
@@ -33,7 +33,10 @@ const columns = ({ fragment }: Sql): Fragment => fragment`
   case when m.projects is not null then
     (select coalesce(json_agg(p.id order by p.id), '[]') from project p where p.org_id = m.org_id and p.id = any(m.projects)) end as projects`
 
-/** A provider of an organization; throws 404 for a missing one. With `lock` it cannot change for the rest of the transaction. */
+/**
+ * A provider of an organization; throws 404 if it does not exist. With `lock` its row is locked until the transaction
+ * ends.
+ */
 export async function requireModelProvider(
   sql: Sql,
   { id, org_id }: { id: string; org_id: string },
@@ -56,14 +59,14 @@ export async function listOwnProviders(sql: Sql, org_id: string): Promise<ModelP
 }
 
 /**
- * Notes that the providers of an organization are changed by this transaction, which every process sees with its next read or write of a
- * task. Locks the organization, so that changes come one after the other.
+ * Increments the version of an organization's providers, which every process sees with its next read or write of a
+ * task. Locks the organization, so that changes are serialized.
  */
 async function noteChange(tx: Sql, org_id: string): Promise<void> {
   await tx`update organization set model_providers_version = model_providers_version + 1 where id = ${org_id}`
 }
 
-/** Adds a provider; undefined where the organization has as many as it may. A name that is taken is `resource_conflict`. */
+/** Inserts a provider; undefined if the organization has too many. Throws `resource_conflict` for a taken name. */
 export async function insertModelProvider(
   tx: Sql,
   { id, org_id, created_by, ...content }: ProviderContent & Pick<ModelProviderRow, 'id' | 'org_id' | 'created_by'>,
@@ -81,7 +84,7 @@ export async function insertModelProvider(
   })
 }
 
-/** Replaces what is stored of a provider that this transaction has locked. */
+/** Replaces the content of a locked provider. */
 export async function updateModelProvider(
   tx: Sql,
   { id, org_id }: ModelProviderRow,
@@ -98,14 +101,14 @@ export async function updateModelProvider(
   })
 }
 
-/** Removes a provider; false where it was gone already. */
+/** Deletes a provider; returns false if it did not exist. */
 export async function deleteModelProvider(tx: Sql, { id, org_id }: ModelProviderRow): Promise<boolean> {
   await noteChange(tx, org_id)
   const rows = await tx`delete from model_provider where id = ${id} returning id`
   return rows.length > 0
 }
 
-/** Which of these projects the organization has. */
+/** Those of the given projects that the organization has. */
 export async function findProjects(sql: Sql, org_id: string, numbers: readonly number[]): Promise<Set<number>> {
   if (numbers.length === 0) return new Set()
   const rows = await sql<{ id: number }>`

@@ -28,7 +28,7 @@ import {
 import { listProviderUse } from './provider-use.queries.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** Where models come from, and whether it answers: the service's providers, and those of the organization. */
+/** Routes of model providers: those of the service with their status, and those of the organization. */
 export function modelProviderRoutes(
   app: FastifyInstance,
   http: HttpContext,
@@ -123,7 +123,7 @@ export function modelProviderRoutes(
         if (api_key === undefined && before.api_key !== null && goesElsewhere(before.base_url, provider.base_url))
           throw invalid({
             field: 'api_key',
-            message: 'is required with a base_url at another host: only who knows the key may send it there',
+            message: 'is required to change base_url to another host, so that a stored key cannot be sent there',
             code: 'required',
           })
         const projects =
@@ -140,7 +140,7 @@ export function modelProviderRoutes(
           target: changed.id,
           before: providerView(before),
           after: providerView(changed),
-          // Whether the key differs from the one before is secret, so giving one counts as a change.
+          // Whether the key differs from the old one must stay secret, so a given key counts as a change.
           detail: api_key === undefined ? undefined : { is_key_changed: true },
         })
         return changed
@@ -189,6 +189,6 @@ function tooMany(org_id: string): Problem {
   return new Problem(
     'resource_conflict',
     { resource_type: 'organization', resource_id: org_id },
-    { message: `An organization has ${bounds.model_providers_per_organization} model providers at most.` },
+    { message: `An organization may have at most ${bounds.model_providers_per_organization} model providers.` },
   )
 }

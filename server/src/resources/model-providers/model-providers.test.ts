@@ -49,7 +49,7 @@ describe('model providers', () => {
     for (const server of Object.values(servers)) server.close()
   })
 
-  it('model providers are listed with what each answered and its models, without keys and addresses', async () => {
+  it('model providers are listed with their state and models, without keys and addresses', async () => {
     const person = await makePerson(service)
     const { key } = await makeKey(service, person, ['admin'])
     const answers = await Promise.all(
@@ -93,7 +93,7 @@ describe('model providers', () => {
     )
   })
 
-  it('model providers tell which agents of the organization use them, and the newest task that failed at one', async () => {
+  it('model providers list the agents of the organization that use them, and the newest task that failed at one', async () => {
     const person = await makePerson(service)
     const { key } = await makeKey(service, person, ['admin'])
     const post = async (path: string, body: object) => (await service.send('POST', path, { key, body })).body

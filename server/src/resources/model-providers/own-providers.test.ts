@@ -155,7 +155,7 @@ describe('model providers of an organization', () => {
     assert.equal((await run(send, of)).error?.code, 'provider_not_configured')
   })
 
-  it('a provider of an organization takes the place of the one of the service with its name until it is deleted', async () => {
+  it("a provider of an organization replaces the service's provider of the same name until it is deleted", async () => {
     const { send, ...of } = await makeOrganization('shared/large')
     const theirs = await makeOrganization('shared/large')
     const [own, shared] = [models.requests.length, ofService.requests.length]
@@ -169,7 +169,7 @@ describe('model providers of an organization', () => {
     assert.deepEqual([models.requests.length - own, ofService.requests.length - shared], [1, 3])
   })
 
-  it('a deleted provider fails tasks with provider_not_configured and those that there are', async () => {
+  it('tasks of a deleted provider fail with provider_not_configured and the configured providers', async () => {
     const { send, elsewhere, ...of } = await makeOrganization()
     const { id } = await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-x' })
     assert.equal((await run(elsewhere, of)).status, 'completed')
@@ -179,7 +179,7 @@ describe('model providers of an organization', () => {
     assert.match(task.error.message, /Configured: builtin, ollama, shared\.$/)
   })
 
-  it('a provider that asks one organization to wait is asked by the others', async () => {
+  it('a provider that tells one organization to wait is still called for the others', async () => {
     const [a, b] = [await makeOrganization(), await makeOrganization()]
     for (const { send } of [a, b]) await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-x' })
     models.next({ do: 'status', status: 429, headers: { 'retry-after': '60' } })
@@ -191,7 +191,7 @@ describe('model providers of an organization', () => {
     assert.equal((await run(b.send, b)).status, 'completed')
   })
 
-  it('reasoning that a provider of the service wrote is not sent to the one of the organization with its name', async () => {
+  it("reasoning written by a provider of the service is not sent to the organization's provider of the same name", async () => {
     const { send, ...of } = await makeOrganization('shared/large')
     const { body: thread } = await send('POST', `${of.project}/threads`, { body: { agent_id: of.agent } })
     const ask = async () =>
@@ -241,7 +241,7 @@ describe('model providers of an organization', () => {
     assert.equal((await run(send, of)).usage.cost_usd, null)
   })
 
-  it('prices that an organization gives are those of its next call, in every process, and let a budget in dollars be kept', async () => {
+  it('prices set by an organization apply from its next call on, in every process, and make budgets in dollars work', async () => {
     const { send, elsewhere, project, agent } = await makeOrganization()
     const { id } = await add(send, {
       name: 'acme',
@@ -272,7 +272,7 @@ describe('model providers of an organization', () => {
     assert.match(unpriced.error.message, /"prices" of your organization's model provider/)
   })
 
-  it('a test of a provider tells in words whether it answers, its key is good and a model of it answers', async () => {
+  it('a test of a provider reports whether it responds, whether its key is valid and whether a model responds', async () => {
     const { send } = await makeOrganization()
     const { id } = await add(send, { name: 'acme', base_url: models.base_url, api_key: 'sk-that-is-refused' })
     const test = async (body?: object) => (await send('POST', `/api/v1/model-providers/${id}/test`, { body })).body

@@ -18,7 +18,7 @@ describe('a model provider', () => {
 
   const add = (body: object) => test.send('POST', path, { body })
 
-  it('is refused with the field that is wrong, and why', async () => {
+  it('an invalid provider is refused with the wrong field and the reason', async () => {
     const stranger = await makeKey(test, await makePerson(test), ['admin'])
     const { body: theirs } = await test.send('POST', '/api/v1/projects', {
       key: stranger.key,
@@ -57,7 +57,7 @@ describe('a model provider', () => {
     }
   })
 
-  it('has the address and the protocol that are known of its name', async () => {
+  it('a provider with a well-known name gets its address and protocol by default', async () => {
     const expected = [
       ['openai', 'openai', 'responses', 'https://api.openai.com/v1'],
       ['anthropic', 'anthropic', 'messages', 'https://api.anthropic.com/v1'],
@@ -78,7 +78,7 @@ describe('a model provider', () => {
     )
   })
 
-  it('sends its key to another host only with the key', async () => {
+  it('the address of a provider changes to another host only together with its key', async () => {
     const { body: made } = await add({ name: 'moves', base_url, api_key: 'sk-of-a-provider-that-moves' })
     const put = (body: object) => test.send('PUT', `${path}/${made.id}`, { body })
     const elsewhere = { base_url: 'https://models.attacker.example/v1' }
@@ -88,7 +88,7 @@ describe('a model provider', () => {
     assert.equal((await put({ ...elsewhere, api_key: 'sk-another' })).body.base_url, elsewhere.base_url)
   })
 
-  it('loses its key alone where null takes its place, and may then be sent elsewhere', async () => {
+  it('a key of null removes the key of a provider, whose host may then change', async () => {
     const { body: made } = await add({ name: 'keyless', base_url, api_key: 'sk-of-a-provider-without-one' })
     assert.equal(made.key_preview, '…-one')
     const put = (body: object) => test.send('PUT', `${path}/${made.id}`, { body })
@@ -99,7 +99,7 @@ describe('a model provider', () => {
     assert.equal((await put({ base_url: 'https://models.elsewhere.example/v1' })).status, 200)
   })
 
-  it('has the prices that were given until others take their place', async () => {
+  it('a provider keeps its prices until others are set', async () => {
     const prices = {
       'org/model:latest': { input: 0.1, cached_input: 0, cache_write: 0.2, output: 0.4 },
       long: { input: 1, output: 2, long: { above_input_tokens: 1000, input: 3, output: 4 } },
@@ -114,7 +114,7 @@ describe('a model provider', () => {
     assert.deepEqual((await test.send('PUT', `${path}/${made.id}`, { body: { prices: other } })).body.prices, other)
   })
 
-  it('loses no project but those that are deleted', async () => {
+  it('a provider loses only deleted projects', async () => {
     const [kept, gone] = [await createProject(test.send, 'kept'), await createProject(test.send, 'gone')]
     const projects = [kept, gone].map(({ id }) => `proj_${id}`)
     const { body: made } = await add({ name: 'limited', base_url, projects })
@@ -123,7 +123,7 @@ describe('a model provider', () => {
     assert.deepEqual((await test.send('GET', `${path}/${made.id}`)).body.projects, [projects[0]])
   })
 
-  it('is read by members and changed by owners and admins', async () => {
+  it('members read providers, and owners and admins change them', async () => {
     const { body: made } = await add({ name: 'roles', base_url })
     for (const [role, written] of [
       ['admin', 200],
@@ -137,7 +137,7 @@ describe('a model provider', () => {
     }
   })
 
-  it('is one of so many that an organization has', async () => {
+  it('an organization has a limited number of providers', async () => {
     const { key } = await makeKey(test, await makePerson(test), ['admin'])
     for (let i = 0; i < bounds.model_providers_per_organization; i++) {
       const { status } = await test.send('POST', path, { key, body: { name: `p${i}`, base_url } })

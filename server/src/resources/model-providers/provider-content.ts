@@ -10,43 +10,54 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { projectNumber } from '../projects/projects.queries.ts'
 import { findProjects, type ModelProviderRow } from './model-providers.queries.ts'
 
-/** A key shorter than this is not shown in part. */
+/** A shorter key has no preview. */
 const previewedMin = 16
 
-/** What a request says of a provider. */
+/** The members of a provider in a request. */
 export interface AskedProvider {
   name: string
   base_url?: string | undefined
   protocol?: ModelProtocol | undefined
   hasKey: boolean
-  /** The address that it has already, and that was judged when it was given. */
+  /** The current URL, which was checked when it was set. */
   before?: string
 }
 
 /**
- * The provider that a request describes, without its key. Throws `validation_error` where its name is reserved, its address is unknown
- * or forbidden, or it cannot be spoken to in the protocol.
+ * The provider of a request, without its key. Throws `validation_error` if the name is reserved, the URL is missing
+ * or forbidden, or the provider does not support the protocol.
  */
 export function checkedProvider(egress: Egress, { name, base_url, protocol, hasKey, before }: AskedProvider): Provider {
   if (reservedProviderNames.includes(name))
-    throw invalid({ field: 'name', message: `"${name}" is built in; choose another name`, code: 'invalid_choice' })
+    throw invalid({
+      field: 'name',
+      message: `"${name}" is reserved for the built-in provider; choose another name`,
+      code: 'invalid_choice',
+    })
   const protocols = protocolsOf(name)
   if (protocol !== undefined && !protocols.includes(protocol))
     throw invalid({
       field: 'protocol',
-      message: `a provider named ${name} is spoken to in ${protocols.join(' or ')}`,
+      message: `must be ${protocols.join(' or ')} for a provider named ${name}`,
       code: 'invalid_choice',
     })
   const provider = ownProvider({ name, base_url: base_url?.replace(/(?<!\/)\/+$/, ''), protocol })
   if (!provider)
-    throw invalid({ field: 'base_url', message: `is required: no address of "${name}" is known`, code: 'required' })
+    throw invalid({
+      field: 'base_url',
+      message: `is required, because "${name}" has no known address`,
+      code: 'required',
+    })
   if (base_url === undefined && !hasKey)
-    throw invalid({ field: 'api_key', message: `is required at ${provider.base_url}`, code: 'required' })
+    throw invalid({ field: 'api_key', message: `is required for ${provider.base_url}`, code: 'required' })
   if (provider.base_url !== before) checkUrl(egress, provider.base_url)
   return provider
 }
 
-/** The numbers of projects that a request names; null: all. Throws `validation_error` for one that the organization does not have. */
+/**
+ * The project numbers of a request; null for all. Throws `validation_error` for a project that the organization does
+ * not have.
+ */
 export async function projectsOf(
   sql: Sql,
   org_id: string,
@@ -69,30 +80,30 @@ export async function projectsOf(
   return [...found].toSorted((a, b) => a - b)
 }
 
-/** Prices by names that a model of a provider can have. Throws `validation_error` for another name. */
+/** Validates the model names of prices. Throws `validation_error`. */
 export function checkedPrices(prices: OwnPrices): OwnPrices {
   const wrong = Object.keys(prices).find((model) => !/^\S/.test(model) || model.length > bounds.config_model)
   if (wrong !== undefined)
     throw invalid({
       field: 'prices',
-      message: `must be by names of models, of 1 to ${bounds.config_model} characters, without the name of the provider`,
+      message: `must have model names of 1 to ${bounds.config_model} characters as keys, without the name of the provider`,
       code: 'invalid_format',
       provided: wrong,
     })
   return prices
 }
 
-/** The end of a key, to tell keys apart; null of a short one. */
+/** The last characters of a key, to distinguish keys; null for a short one. */
 export function previewOf(api_key: string): string | null {
   return api_key.length < previewedMin ? null : `…${api_key.slice(-4)}`
 }
 
-/** Whether a key that is known would go to another host, or over an open line. */
+/** Whether a changed URL would send a stored key to another host or without TLS. */
 export function goesElsewhere(before: string, after: string): boolean {
   return new URL(before).origin !== new URL(after).origin
 }
 
-/** A provider as it is answered: without its key. */
+/** A provider in a response, without its key. */
 export function providerView(row: ModelProviderRow) {
   const { id, name, base_url, protocol, api_key, key_preview, projects, prices } = row
   const { created_by, created_at, updated_at } = row
@@ -112,7 +123,7 @@ export function providerView(row: ModelProviderRow) {
   }
 }
 
-/** Judges an address as calls will, but for what its name resolves to (decision D104). */
+/** Checks a URL like calls do, except for the addresses that its host resolves to (decision D104). */
 function checkUrl(egress: Egress, url: string): void {
   const { search, hash } = new URL(url)
   if (search !== '' || hash !== '')

@@ -1,9 +1,9 @@
 import { providerUse } from '#contract/models/model-providers.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** What an organization does with one provider. */
+/** Usage of one provider by an organization. */
 export interface ProviderUse {
-  /** The id of one of the organization's, the name of one of the service. */
+  /** The id of a provider of the organization, or the name of one of the service. */
   provider: string
   agents: { id: string; project_id: string; name: string }[]
   agents_total: number
@@ -11,8 +11,8 @@ export interface ProviderUse {
 }
 
 /**
- * The use of each provider by an organization; providers without any are missing. `default_provider` is that of models without a
- * provider in their name.
+ * Usage of each provider by an organization, without unused providers. `default_provider` is the provider of model
+ * names without one.
  */
 export async function listProviderUse(
   sql: Sql,

@@ -2,13 +2,13 @@ import type { Context } from '../../context.ts'
 import { ClientDocumentError, fetchClientDocument, isDocumentAddress } from './client-documents.ts'
 import { isKnownClient, keepClientDocument } from './client-documents.queries.ts'
 
-/** Documents that are read at a time: more are asked to come back. */
+/** Maximum number of concurrent reads; further authorizations are refused for now. */
 const readsMax = 20
 
 /**
- * Reads the metadata document of an authorization's app, where its `client_id` is the address of one that is not known or is to be
- * read again. Gives why the app is not accepted, undefined where it may be or where this is not how it is known. Requests of one app
- * share a read. It happens here alone, before the authorization server begins: no transaction of it waits for another host.
+ * Reads the metadata document of an app if the `client_id` is its URL and the document is unknown or stale. Returns
+ * why the app is not accepted; undefined if it is, or if the `client_id` is not a URL. Concurrent requests for one
+ * app share a read. It runs before the authorization server, so that none of its transactions waits for another host.
  */
 export function clientDocumentReader({ sql, egress, log }: Context): (url: string) => Promise<string | undefined> {
   const reads = new Map<string, Promise<string | undefined>>()
@@ -17,7 +17,7 @@ export function clientDocumentReader({ sql, egress, log }: Context): (url: strin
     if (!isDocumentAddress(client_id) || (await isKnownClient(sql, client_id))) return undefined
     const running = reads.get(client_id)
     if (running) return running
-    if (reads.size >= readsMax) return 'too many metadata documents are being read; try again in a few seconds'
+    if (reads.size >= readsMax) return 'too many client metadata documents are being read; try again in a few seconds'
     const reading = read(client_id).finally(() => reads.delete(client_id))
     reads.set(client_id, reading)
     return reading
@@ -31,7 +31,7 @@ export function clientDocumentReader({ sql, egress, log }: Context): (url: strin
       if (!(error instanceof ClientDocumentError)) throw error
       log.info(
         { client_id, reason: error.message },
-        'metadata document of an app refused; its authorization was not begun',
+        'client metadata document refused; the authorization was not started',
       )
       return error.message
     }

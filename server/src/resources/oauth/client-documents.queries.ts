@@ -3,8 +3,8 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import type { ClientDocument } from './client-documents.ts'
 
 /**
- * Keeps what an app says of itself, in its metadata document or at its own registration. Of documents under which no user has let an app in at most `kept` are there: the
- * ones that were read first make room. Leaves an app alone that an organization registered.
+ * Stores an app from its metadata document or its own registration. At most `kept` documents without a grant are
+ * stored; the oldest are removed. Does not change an app that an organization registered.
  */
 export async function keepClientDocument(
   sql: Sql,
@@ -27,7 +27,7 @@ export async function keepClientDocument(
   })
 }
 
-/** Whether what is kept of an app still holds: until its document must be read again, and always of a registered one. */
+/** Whether a stored app is current: until its document must be read again, and always for a registered app. */
 export async function isKnownClient(sql: Sql, client_id: string): Promise<boolean> {
   const [row] = await sql`
     select from oauth_client where client_id = ${client_id} and (document_until is null or document_until > now())`

@@ -116,7 +116,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.deepEqual([app.client_id, app.name, app.resource], [client.client_id, 'Code Helper', mcp()])
   })
 
-  it('an app whose client_id is the address of its metadata document is read again only when its document is no longer fresh, and then by what it says', async () => {
+  it('an app whose client_id is the address of its metadata document is read again only after its cache time, with its new content', async () => {
     const client = serve('/fresh.json')
     for (let times = 0; times < 3; times++)
       assert.equal((await driver.ask(client, { scope: undefined, resource: mcp(), ...pkce })).status, 303)
@@ -130,7 +130,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.match(await refusal(client), /status 404/)
   })
 
-  it('an app whose client_id is the address of its metadata document shares one read among requests at the same time', async () => {
+  it('concurrent requests of an app share one read of its metadata document', async () => {
     const client = serve('/at-once.json')
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => driver.ask(client, { scope: undefined, resource: mcp(), ...pkce })),
@@ -139,7 +139,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     assert.equal(reads, 1)
   })
 
-  it('an app whose client_id is the address of its metadata document is shown with its host, and as an app that is not registered, whatever it calls itself', async () => {
+  it('an app whose client_id is the address of its metadata document is shown with its host and as not registered, whatever its name', async () => {
     const page = await consentPageOf(serve('/spoof.json', { client_name: 'Cadre <b>Console</b>' }))
     assert.match(page, /Allow Cadre &lt;b&gt;Console&lt;\/b&gt;\?/)
     assert.ok(page.includes(`The app of ${host} asks for access`))
@@ -175,9 +175,9 @@ describe('an app whose client_id is the address of its metadata document', () =>
       assert.match(await refusal(client, { redirect_uri: uri }), /redirect_uri/, uri)
   })
 
-  it('an app whose client_id is the address of its metadata document is refused for what its document says or how it is served, with the reason, and nothing of it is kept', async () => {
+  it('an app with an invalid metadata document is refused with the reason, and nothing of it is stored', async () => {
     const cases: [string, typeof served | object, RegExp][] = [
-      ['/mismatch.json', { client_id: 'https://good.example/app.json' }, /another client_id/],
+      ['/mismatch.json', { client_id: 'https://good.example/app.json' }, /differs from the URL/],
       ['/secret.json', { client_secret: 'x' }, /client_secret/],
       ['/basic.json', { token_endpoint_auth_method: 'client_secret_basic' }, /must be none/],
       ['/implicit.json', { response_types: ['token'] }, /response_types must include code/],
@@ -241,7 +241,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     }
   })
 
-  it('an app whose client_id is the address of its metadata document is let in only where the organization allows it, and loses its access when that ends', async () => {
+  it('an app whose client_id is the address of its metadata document has access only while the organization allows it', async () => {
     const client = serve('/switch.json')
     const code = await driver.code(client, { scope: undefined, resource: mcp(), ...pkce })
     const { body: tokens } = await driver.exchange(client, code, { code_verifier: verifier })
@@ -258,7 +258,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
     }
   })
 
-  it('an app whose client_id is the address of its metadata document makes room for newer ones, beyond those that a user has let in', async () => {
+  it('apps with a metadata document are removed to make room for newer ones, except those with a consent', async () => {
     await service.sql`
       insert into oauth_client (client_id, name, redirect_uris, scopes, document_until)
       select 'https://many.example/' || n, 'n', '{https://many.example/cb}', '{read}', now() + make_interval(secs => n)
@@ -273,7 +273,7 @@ describe('an app whose client_id is the address of its metadata document', () =>
   })
 })
 
-it('the address of a document is https with a path, written as it is compared', () => {
+it('the address of a metadata document is https with a path, in normal form', () => {
   for (const address of ['https://a.example/app.json', 'https://a.example:8443/x?v=1'])
     assert.ok(isDocumentAddress(address), address)
   for (const address of [
@@ -293,7 +293,7 @@ it('the address of a document is https with a path, written as it is compared', 
     assert.ok(!isDocumentAddress(address), address)
 })
 
-it('a document without a name has the name of its host, and known scopes alone', () => {
+it('a metadata document without a name gets the name of its host, and unknown scopes are ignored', () => {
   const client_id = 'https://a.example/app.json'
   const document = { client_id, redirect_uris: ['https://a.example/cb'], scope: 'agents:read admin made-up' }
   assert.deepEqual(readClientDocument(client_id, document), {

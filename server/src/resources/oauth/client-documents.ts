@@ -5,9 +5,9 @@ import { EgressError, EgressRefused, type Egress, type EgressAnswer } from '../.
 import { isCleanText } from '../../http/validation.ts'
 import { isLoopback, redirectUriError } from './redirect-uris.ts'
 
-/** Why what an app says of itself does not count. The message may be shown to anyone. */
+/** Why the metadata of an app is refused. The message contains no secret. */
 export class ClientDocumentError extends Error {
-  /** As RFC 7591 (3.2.2) calls it. */
+  /** Error code of RFC 7591 (3.2.2). */
   readonly code: 'invalid_client_metadata' | 'invalid_redirect_uri'
   constructor(message: string, code: ClientDocumentError['code'] = 'invalid_client_metadata') {
     super(message)
@@ -15,33 +15,33 @@ export class ClientDocumentError extends Error {
   }
 }
 
-/** What a metadata document says of its app. */
+/** The validated metadata document of an app. */
 export interface ClientDocument {
   name: string
   redirect_uris: string[]
   scopes: string[]
   native: boolean
-  /** Seconds for which it need not be read again. */
+  /** Seconds until it must be read again. */
   fresh_seconds: number
 }
 
 /**
- * Whether an identifier is the address of a metadata document (draft-ietf-oauth-client-id-metadata-document, 3): https, with a
- * path, without fragment, user info and dot segments, and written as it will be compared.
+ * Whether a client id is the URL of a metadata document (draft-ietf-oauth-client-id-metadata-document, 3): https,
+ * with a path, without fragment, user info and dot segments, and in normalized form.
  */
 export function isDocumentAddress(client_id: string): boolean {
   if (client_id.length > bounds.address || !/^https:\/\/[\x21-\x7e]+$/.test(client_id)) return false
   if (/[\\"<>^`{|}#]/.test(client_id)) return false
   const url = URL.parse(client_id)
-  // A parser changes what is written in two ways (dot segments, capital letters, a port that says nothing).
+  // The parser normalizes dot segments, capital letters and a default port, so a changed URL was not in normalized
+  // form.
   return url !== null && url.href === client_id && url.pathname !== '/' && url.username === '' && url.password === ''
 }
 
 /** Reads the document at `client_id`, through the guarded egress and without redirects. Throws `ClientDocumentError`. */
 export async function fetchClientDocument(egress: Pick<Egress, 'fetch'>, client_id: string): Promise<ClientDocument> {
   const answer = await fetchAnswer(egress, client_id)
-  if (answer.status !== 200)
-    throw new ClientDocumentError(`its metadata document answered with status ${answer.status}`)
+  if (answer.status !== 200) throw new ClientDocumentError(`its metadata document has status ${answer.status}`)
   const type = answer.headers['content-type'] ?? ''
   if (!/^application\/([\w.-]+\+)?json *(;|$)/i.test(type))
     throw new ClientDocumentError('its metadata document is not sent as application/json')
@@ -62,29 +62,32 @@ async function fetchAnswer(egress: Pick<Egress, 'fetch'>, client_id: string): Pr
       headers: { accept: 'application/json' },
     })
   } catch (error) {
-    if (error instanceof EgressRefused) throw new ClientDocumentError(`its address is refused: ${error.message}`)
+    if (error instanceof EgressRefused)
+      throw new ClientDocumentError(`the URL of its metadata document is refused: ${error.message}`)
     if (error instanceof EgressError)
       throw new ClientDocumentError(`its metadata document could not be read: ${error.message}`)
     throw error
   }
 }
 
-/** What a document says, checked. Redirect URIs that no app may have here are left out. Throws `ClientDocumentError`. */
+/** Validates a document. Drops redirect URIs that are not allowed here. Throws `ClientDocumentError`. */
 export function readClientDocument(client_id: string, document: unknown): Omit<ClientDocument, 'fresh_seconds'> {
   if (!isObject(document)) throw new ClientDocumentError('its metadata document is not a JSON object')
   if (document['client_id'] !== client_id)
-    throw new ClientDocumentError('its metadata document names another client_id than the address that it was read at')
+    throw new ClientDocumentError('the client_id in its metadata document differs from the URL of the document')
   if ('client_secret' in document || 'client_secret_expires_at' in document)
-    throw new ClientDocumentError('its metadata document has a client_secret, which everyone could read')
+    throw new ClientDocumentError('its metadata document must not have a client_secret, because the document is public')
   const method = document['token_endpoint_auth_method'] ?? 'none'
   if (method !== 'none')
-    throw new ClientDocumentError('its token_endpoint_auth_method must be none: such apps are public and use PKCE')
+    throw new ClientDocumentError(
+      'its token_endpoint_auth_method must be none, because such apps are public and use PKCE',
+    )
   return readClientMetadata(document, new URL(client_id).host)
 }
 
 /**
- * What an app says of itself, checked; `name` is for one that names itself not. Redirect URIs that no app may have here are left
- * out. Throws `ClientDocumentError`.
+ * Validates the metadata of an app; `name` is the default name. Drops redirect URIs that are not allowed here. Throws
+ * `ClientDocumentError`.
  */
 export function readClientMetadata(
   document: Record<string, unknown>,
@@ -122,7 +125,7 @@ function textsOf(document: Record<string, unknown>, member: string): string[] | 
   return given
 }
 
-/** A name as a page may show it: nothing invisible, and nothing that turns the direction of the text around it. */
+/** Validates a name for pages: no invisible characters, and none that change the text direction. */
 function nameOf(given: unknown): string {
   const isName =
     typeof given === 'string' && isCleanText(given) && given.trim() !== '' && [...given].length <= bounds.name
@@ -131,7 +134,7 @@ function nameOf(given: unknown): string {
   return given.trim().normalize('NFC')
 }
 
-/** Full access is for apps that an administrator registered. */
+/** Scopes that unregistered apps may get: not full access. */
 const grantable = scopes.filter((scope) => scope !== 'admin')
 
 function scopesOf(given: unknown): string[] {

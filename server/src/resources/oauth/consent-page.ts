@@ -5,31 +5,33 @@ import type { SignedInUser } from '../users/sessions/sessions.queries.ts'
 import { isUnregistered, type Membership, type OAuthClientRow, type Publisher } from './oauth.queries.ts'
 import { isLoopback } from './redirect-uris.ts'
 
-/** What the page shows on which a user decides about an app. */
+/** Content of the page on which a user decides about an app. */
 export interface ConsentView {
   action: string
   token: string
   /** Further fields of the form. */
   fields?: Record<string, string>
   client: OAuthClientRow
-  /** Who registered it. */
+  /** The publisher of the app. */
   publisher: Publisher
   scopes: string[]
-  /** Where the browser goes next; or the device that shows a code and continues without the browser. */
+  /** The URL that the browser goes to next, or the device that shows a code. */
   sends_to: string | { user_code: string; ip: string; user_agent: string }
-  /** The address under which this service is known. */
+  /** The public address of this service. */
   public_url: string
   /** The address that the access is for; null for the API. */
   resource: string | null
   user: SignedInUser
-  /** To choose from; one is not asked about. */
+  /** Organizations to choose from; no choice is shown for a single one. */
   organizations: Membership[]
-  /** The one that is chosen beforehand. */
+  /** The preselected organization. */
   org_id: string | undefined
   logout: { token: string; return_to: string }
 }
 
-/** App, account, what is asked for in words, where the answer goes; allow, deny, or another account. */
+/**
+ * The consent page: app, account, requested scopes and destination, with the choices allow, deny and another account.
+ */
 export function consentPage(view: ConsentView): Page {
   const { client, user, sends_to, publisher, public_url } = view
   return {
@@ -71,15 +73,15 @@ export function consentPage(view: ConsentView): Page {
 }
 
 /**
- * Names of apps and organizations are chosen by the ones who register them; only an app of the user's own organization
- * is trusted.
+ * Warning about an app of another organization. Names of apps and organizations are freely chosen, so only an app of
+ * the user's own organization is trusted.
  */
 function strangerWarning({ name }: Publisher): Html {
   return html`
       <p class="notice warn" role="note"><strong>This app is unverified.</strong> It was registered by ${name}, an organization that you do not belong to. Cadre has not checked who that is.</p>`
 }
 
-/** Anyone may call an app anything: only the host is proved, and where the browser goes from here. */
+/** Warning about an unregistered app. Its name proves nothing; only its host and the destination are verified. */
 function unregisteredWarning({ name }: OAuthClientRow, publisher: Publisher, sends_to: ConsentView['sends_to']): Html {
   const to = typeof sends_to === 'string' && !isLoopback(sends_to) ? new URL(sends_to).host : publisher.name
   return html`
@@ -88,7 +90,7 @@ function unregisteredWarning({ name }: OAuthClientRow, publisher: Publisher, sen
 
 const hostsShown = 3
 
-/** The hosts that the app is registered with: nothing else of it can be proved, since its answers go there and nowhere else. */
+/** The hosts of the app's redirect URIs, the only verified fact about the app. */
 function publisherHosts({ redirect_uris }: OAuthClientRow): string {
   const hosts = new Set(redirect_uris.filter((uri) => !isLoopback(uri)).map((uri) => URL.parse(uri)?.host ?? uri))
   if (hosts.size === 0) return 'none: it runs on its user’s machine'
@@ -96,7 +98,7 @@ function publisherHosts({ redirect_uris }: OAuthClientRow): string {
   return [...hosts].slice(0, hostsShown).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }
 
-/** What a person should know who did not begin this themselves. */
+/** Warning for a person who did not start the authorization. */
 function warning(sends_to: ConsentView['sends_to']): Html | false {
   if (typeof sends_to !== 'string')
     return html`
@@ -131,7 +133,7 @@ const tick = new Html(
     'stroke-linecap="round" stroke-linejoin="round"><path d="M3 8.5 6.5 12 13 4.5"/></svg>',
 )
 
-/** Full access is shown where it cannot be overlooked. */
+/** Sorts full access first, so that it is not overlooked. */
 function widestFirst(scopes: readonly string[]): string[] {
   return scopes.toSorted((a, b) => Number(b === 'admin') - Number(a === 'admin'))
 }

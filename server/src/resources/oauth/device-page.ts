@@ -1,7 +1,7 @@
 import { html } from '../../http/pages/html.ts'
 import type { Page } from '../../http/pages/page.ts'
 
-/** The page on which a person types what their device shows. */
+/** The page on which a person types the code of their device. */
 export function deviceCodePage(shown: { service: string; typed?: string; fault?: string }): Page {
   return {
     title: 'Connect a device',
@@ -23,7 +23,7 @@ export function deviceCodePage(shown: { service: string; typed?: string; fault?:
   }
 }
 
-/** What a person sees after they have decided. */
+/** The page after the decision. */
 export function deviceDonePage(name: string, isAllowed: boolean): Page {
   const title = isAllowed ? 'Device connected' : 'Device not connected'
   return {

@@ -4,26 +4,26 @@ import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database
 export interface WaitingDevice {
   client_id: string
   scopes: string[]
-  /** The resource that it asked a token for; null for the API. */
+  /** The resource of the requested token; null for the API. */
   resource: string | null
-  /** Where it asked from. */
+  /** IP address of the request. */
   ip: string
   user_agent: string
 }
 
-/** What the authorization server keeps of one. */
+/** The stored artifact of a device code. */
 interface Stored {
   clientId: string
   params: { scope: string; resource?: string | string[] }
   deviceInfo: { ip: string; ua: string }
 }
 
-/** What a person types, as it is kept: capital letters without what only helps to read them. */
+/** Normalizes a typed code: capital letters without separators. */
 export function normalizedUserCode(typed: string): string {
   return typed.toUpperCase().replaceAll(/[^A-Z]/g, '')
 }
 
-/** Undefined where no device shows this code, and where it was decided about or has expired. */
+/** The device with this code; undefined if the code is unknown, was decided, or has expired. */
 export async function findWaitingDevice(sql: Sql, user_code: string): Promise<WaitingDevice | undefined> {
   const [row] = await sql.run<{ payload: Stored }>(
     sql.fragment`select payload from oauth_artifact where ${isWaiting(sql, user_code)}`,
@@ -39,10 +39,10 @@ export async function findWaitingDevice(sql: Sql, user_code: string): Promise<Wa
   }
 }
 
-/** What was decided about a device, as the authorization server reads it when the device asks next. */
+/** The decision on a device, which the authorization server reads when the device polls next. */
 export type DeviceDecision = { grant_id: string; user_id: string; scopes: string[]; resource: string | null } | 'denied'
 
-/** Decides about a device, once; tells whether it still waited. */
+/** Stores the decision on a device. Returns false if it was decided already. */
 export async function decideDevice(tx: Sql, user_code: string, decision: DeviceDecision): Promise<boolean> {
   const grant_id = decision === 'denied' ? null : decision.grant_id
   const change =
@@ -58,7 +58,7 @@ export async function decideDevice(tx: Sql, user_code: string, decision: DeviceD
   return decided.length > 0
 }
 
-/** Leans on the index of what devices show. */
+/** SQL condition on a waiting device; uses the index of user codes. */
 function isWaiting(sql: Sql, user_code: string): Fragment {
   return sql.fragment`kind = 'DeviceCode' and payload->>'userCode' = ${user_code} and expires_at > now()
     and payload->>'accountId' is null and payload->>'error' is null`

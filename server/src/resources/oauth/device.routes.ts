@@ -14,12 +14,12 @@ import { decideDevice, findWaitingDevice, normalizedUserCode, type WaitingDevice
 import { grantConsent } from './grant-consent.ts'
 import { findClient, findPublisher, listMemberships, type OAuthClientRow } from './oauth.queries.ts'
 
-/** A device, as the one who decides about it sees it. */
+/** A waiting device with its app, for the pages. */
 interface Shown {
   device: WaitingDevice
   client: OAuthClientRow
   user: SignedInUser
-  /** As it is shown on the device. */
+  /** The code in the form that the device shows. */
   user_code: string
 }
 
@@ -27,8 +27,8 @@ const expiredText =
   'No device is waiting with this code. A code works once, for ten minutes. Check the code on your device.'
 
 /**
- * Where a person lets in a device that has no browser (RFC 8628 §3.3): they type what it shows, or follow its link. Every look
- * at a code is counted for the address, so that codes cannot be guessed.
+ * Routes on which a person authorizes a device without a browser (RFC 8628 §3.3), by typing its code or following its
+ * link. Every lookup of a code is rate limited per IP address, so that codes cannot be guessed.
  */
 export function deviceRoutes(
   app: FastifyInstance,
@@ -106,7 +106,7 @@ async function submitDecision(
   const user = await findSignedInUser(context.sql, request)
   if (!user || !tokens.verify(token, 'device', user.session_id, user_code)) {
     throw new Problem('insufficient_permissions', undefined, {
-      message: 'The form had expired. Type the code of your device again.',
+      message: 'The form has expired. Type the code of your device again.',
     })
   }
   const shown = await findShown(context, user, user_code)
@@ -123,7 +123,7 @@ async function submitDecision(
           resource,
         }
       : 'denied'
-    // Another decision was committed first, and this one's grant is rolled back.
+    // A concurrent decision was committed first, so this grant is rolled back.
     if (!(await decideDevice(tx, normalizedUserCode(user_code), decided)))
       throw new Problem('validation_error', undefined, { message: expiredText })
   })

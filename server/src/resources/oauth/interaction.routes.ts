@@ -22,18 +22,18 @@ import {
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>
 
-/** An authorization that waits for its user. */
+/** An authorization that waits for the decision of its user. */
 interface Waiting {
   server: AuthorizationServer
   interaction: Interaction
   client: OAuthClientRow
   scopes: string[]
   redirect_uri: string
-  /** Where the browser goes to end it, whatever was decided. */
+  /** Path that completes it after the decision. */
   path: string
 }
 
-/** Where users sign in to, and decide about, what an app asks for (decisions O1, D76). */
+/** Pages on which users sign in and decide about an app's request (decisions O1, D76). */
 export function interactionRoutes(
   app: FastifyInstance,
   context: Context,
@@ -55,8 +55,8 @@ export function interactionRoutes(
 }
 
 /**
- * The authorization that a path and this browser's cookie name together; another browser's, or one that has expired,
- * is a 400.
+ * The authorization of a path, which must match the cookie of this browser. Throws 400 for another browser's or an
+ * expired one.
  */
 async function findWaiting(
   { sql }: Context,
@@ -95,7 +95,7 @@ async function showInteraction(
   }
 
   const consent = await findConsent(sql, user.user_id, client.client_id)
-  // A public app can be impersonated, so its users are always asked (decision D76).
+  // A public app can be impersonated, so it always needs a new consent (decision D76).
   const remembered =
     client.secret_hash !== null &&
     !prompts.includes('consent') &&
@@ -134,14 +134,14 @@ async function submitDecision(
   const user = await findSignedInUser(context.sql, request)
   if (!user || !tokens.verify(token, 'consent', user.session_id, waiting.interaction.uid)) {
     throw new Problem('insufficient_permissions', undefined, {
-      message: 'The form had expired. Go back to the app and start again.',
+      message: 'The form has expired. Go back to the app and start again.',
     })
   }
   const onward =
     decision === 'allow'
       ? await allow(waiting, user, org_id ?? '', request, reply)
       : await deny(waiting, request, reply)
-  // The answer is the redirect to the app, and not one more stop on the way to it; whose browser it is was checked above.
+  // Responds directly with the redirect to the app. The browser was verified above.
   await forwardToProvider(request, reply, waiting.server, {
     cookies: waiting.server.resumeCookie(waiting.interaction.uid),
     method: 'GET',
@@ -150,10 +150,7 @@ async function submitDecision(
   return reply
 }
 
-/**
- * Lets the app in: the grant, what is remembered about it and the end of the authorization are one transaction. Gives
- * where the browser goes on to.
- */
+/** Grants access and ends the authorization in one transaction. Returns where the browser goes next. */
 async function allow(
   { server, interaction, client, scopes }: Waiting,
   user: SignedInUser,
@@ -180,7 +177,7 @@ async function deny({ server }: Waiting, request: FastifyRequest, reply: Fastify
 
 function onlyRegistered(): Problem {
   return new Problem('insufficient_permissions', undefined, {
-    message: 'Your organization lets in only apps that an administrator has registered.',
+    message: 'Your organization allows only apps that an administrator has registered.',
   })
 }
 
@@ -189,12 +186,12 @@ function signInPath({ interaction, path }: Waiting): string {
   return `/login?${new URLSearchParams({ return_to: path, ...(email === '' ? {} : { email }) })}`
 }
 
-/** The address that the app asks access to; null where it names none, which is the API. */
+/** The resource for which the app requests access; null if the request names none, which means the API. */
 function resourceOf(interaction: Interaction): string | null {
   return parameter(interaction, 'resource') || null
 }
 
-/** A parameter of the request that began an authorization; empty where it was not given. */
+/** A parameter of the authorization request; empty if absent. */
 function parameter(interaction: Interaction, name: string): string {
   const value = interaction.params[name]
   return typeof value === 'string' ? value : ''

@@ -4,9 +4,9 @@ import { newId } from '../../platform/ids.ts'
 import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { endGrantsOfClient, findClient, type OAuthClientRow } from './oauth.queries.ts'
 
-/** An app to be registered (decision D77). */
+/** An app to register (decision D77). */
 export interface NewClient {
-  /** Generated where it is not given. */
+  /** Generated if absent. */
   client_id?: string | undefined
   name: string
   redirect_uris: string[]
@@ -21,7 +21,7 @@ export function newClientSecret(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** How secrets are kept: a slow hash would protect nothing that 256 random bits do not. */
+/** The stored hash of a secret. A slow hash is unnecessary for 256 random bits. */
 function secretHash(secret: string | null): string | null {
   return secret === null ? null : hashOf(secret).toString('hex')
 }
@@ -29,7 +29,7 @@ function secretHash(secret: string | null): string | null {
 const columns = (sql: Sql) =>
   sql.fragment`client_id, org_id, name, secret_hash, redirect_uris, scopes, native, created_at, updated_at`
 
-/** Undefined when the identifier is taken. */
+/** Inserts a client; undefined if the id is taken. */
 export async function insertClient(tx: Sql, org_id: string, client: NewClient): Promise<OAuthClientRow | undefined> {
   const client_id = client.client_id ?? newId('client')
   try {
@@ -65,13 +65,13 @@ export async function findClientOf(sql: Sql, org_id: string, client_id: string):
   return client?.org_id === org_id ? client : undefined
 }
 
-/** The same, locked: it cannot change for the rest of the transaction. */
+/** A client of the organization, locked until the transaction ends. */
 export async function lockClientOf(tx: Sql, org_id: string, client_id: string): Promise<OAuthClientRow | undefined> {
   await tx`select 1 from oauth_client where client_id = ${client_id} and org_id = ${org_id} for update`
   return findClientOf(tx, org_id, client_id)
 }
 
-/** What may change about a client; `secret` replaces the old one at once. */
+/** A change of a client; `secret` replaces the old one immediately. */
 export interface ClientChange {
   name?: string | undefined
   redirect_uris?: string[] | undefined
@@ -96,7 +96,7 @@ export async function updateClient(
   return row
 }
 
-/** Removes a client with everything that users ever gave it. False when there is none. */
+/** Deletes a client with its grants and consents. Returns false if it did not exist. */
 export async function deleteClient(tx: Sql, org_id: string, client_id: string): Promise<boolean> {
   const rows = await tx`select 1 from oauth_client where client_id = ${client_id} and org_id = ${org_id} for update`
   if (rows.length === 0) return false

@@ -34,7 +34,7 @@ export function oauthClientRoutes(app: FastifyInstance, http: HttpContext): void
           native,
           secret: client_secret,
         })
-        if (!client) throw new Error('a generated identifier is taken')
+        if (!client) throw new Error('a generated client id is already taken')
         await recordAudit(tx, actor, { action: 'oauth_client.created', target: client.client_id, after: shown(client) })
         return { ...shown(client), ...(client_secret === null ? {} : { client_secret }) }
       })
@@ -106,7 +106,11 @@ async function requireClient(sql: Sql, principal: Principal, client_id: string):
 function newSecretFor(client: OAuthClientRow, rotate: boolean | undefined): string | undefined {
   if (!rotate) return undefined
   if (client.secret_hash === null)
-    throw invalid({ field: 'rotate_secret', message: 'a public app has no secret', code: 'invalid_choice' })
+    throw invalid({
+      field: 'rotate_secret',
+      message: 'is not allowed, because a public app has no secret',
+      code: 'invalid_choice',
+    })
   return newClientSecret()
 }
 
@@ -121,7 +125,7 @@ function checkRedirects(uris: readonly string[], native: boolean): void {
   if (first) throw invalid(first, ...others)
 }
 
-/** Without the hash of the secret. */
+/** A client in a response, without the hash of its secret. */
 function shown({ secret_hash, org_id: _, ...client }: OAuthClientRow) {
   return { ...client, confidential: secret_hash !== null }
 }

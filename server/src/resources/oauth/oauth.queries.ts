@@ -7,20 +7,23 @@ import { lifetimes, sweepDelay_seconds } from './provider/lifetimes.ts'
 /** An app that may ask users for access (decision D77). */
 export interface OAuthClientRow {
   client_id: string
-  /** Who registered it; null for an app that is known by its metadata document, whose address is `client_id`. */
+  /**
+   * The organization that registered it; null for an unregistered app, which is known by its metadata document or
+   * registered itself.
+   */
   org_id: string | null
   name: string
   /** SHA-256 of the secret in hexadecimal; null for a public client. */
   secret_hash: string | null
   redirect_uris: string[]
   scopes: string[]
-  /** Runs on its user's machine: the port of a loopback redirect URI may vary. */
+  /** Whether it runs on the user's machine, so that the port of a loopback redirect URI may vary. */
   native: boolean
   created_at: string
   updated_at: string | null
 }
 
-/** Known by the address of its metadata document, or by what it sent: no organization registered it. */
+/** Whether no organization registered the app: it is known by its metadata document or registered itself. */
 export function isUnregistered({ org_id }: OAuthClientRow): boolean {
   return org_id === null
 }
@@ -33,7 +36,7 @@ export async function findClient(sql: Sql, client_id: string): Promise<OAuthClie
   return row
 }
 
-/** The name of the app whose authorization waits under `uid`, for the page where its user signs in. */
+/** The name of the app of a waiting authorization, for the sign-in page. */
 export async function findWaitingApp(sql: Sql, uid: string): Promise<string | undefined> {
   const [row] = await sql<{ name: string }>`
     select c.name from oauth_artifact a join oauth_client c on c.client_id = a.payload->'params'->>'client_id'
@@ -41,7 +44,7 @@ export async function findWaitingApp(sql: Sql, uid: string): Promise<string | un
   return row?.name
 }
 
-/** Whether a session began after the authorization did: what an app asks for with `prompt=login`. */
+/** Whether a session is newer than the authorization, as `prompt=login` requires. */
 export async function isSignedInSince(sql: Sql, session_id: string, uid: string): Promise<boolean> {
   const [row] = await sql`
     select 1 from session s join oauth_artifact a on a.created_at <= s.created_at
@@ -49,13 +52,13 @@ export async function isSignedInSince(sql: Sql, session_id: string, uid: string)
   return row !== undefined
 }
 
-/** An organization of a user, to choose from when an app is let in. */
+/** An organization of a user for the choice on the consent page. */
 export interface Membership {
   id: string
   name: string
 }
 
-/** The user's organizations that let this app in, the one joined first before the others. */
+/** The user's organizations that allow this app, in the order of joining. */
 export async function listMemberships(sql: Sql, user_id: string, client: OAuthClientRow): Promise<Membership[]> {
   return sql<Membership>`
     select o.id, o.name from member m join organization o on o.id = m.org_id
@@ -63,10 +66,13 @@ export async function listMemberships(sql: Sql, user_id: string, client: OAuthCl
     order by m.joined_at, o.id`
 }
 
-/** The organization that registered an app; where none did, the host of its metadata document, or where its answers go. */
+/**
+ * The publisher of an app: the organization that registered it, or else the host of its metadata document or redirect
+ * URI.
+ */
 export interface Publisher {
   name: string
-  /** Whether the user who decides belongs to it. */
+  /** Whether the deciding user belongs to it. */
   is_own: boolean
 }
 
@@ -75,7 +81,7 @@ export async function findPublisher(sql: Sql, client: OAuthClientRow, user_id: s
   const [row] = await sql<Publisher>`
     select o.name, exists (select from member m where m.org_id = o.id and m.user_id = ${user_id}) as is_own
     from organization o where o.id = ${client.org_id}`
-  // The app was removed with its organization since it was read.
+  // The app was deleted with its organization since it was read.
   return row ?? { name: 'unknown', is_own: false }
 }
 
@@ -83,13 +89,13 @@ function placeOf({ client_id, redirect_uris }: OAuthClientRow): string {
   return isDocumentAddress(client_id) ? client_id : redirect_uris[0]!
 }
 
-/** What a user has allowed an app before. */
+/** The remembered consent of a user for an app. */
 export interface Consent {
   org_id: string
   scopes: string[]
 }
 
-/** Undefined too when the user has left the organization since. */
+/** The remembered consent; undefined if there is none or the user has left the organization. */
 export async function findConsent(sql: Sql, user_id: string, client_id: string): Promise<Consent | undefined> {
   const [row] = await sql<Consent>`
     select c.org_id, c.scopes from oauth_consent c
@@ -98,7 +104,7 @@ export async function findConsent(sql: Sql, user_id: string, client_id: string):
   return row
 }
 
-/** Adds to what was allowed before; another organization starts anew. */
+/** Adds scopes to the remembered consent; for another organization, replaces it. */
 export async function rememberConsent(
   tx: Sql,
   user_id: string,
@@ -115,21 +121,22 @@ export async function rememberConsent(
         else excluded.scopes end`
 }
 
-/** What a user has just allowed, and from where. */
+/** A new grant of a user, with the origin of the request. */
 export interface NewGrant {
   user_id: string
   org_id: string
   client_id: string
   scopes: string[]
-  /** The resource that it is for; null for the API. */
+  /** The resource of the grant; null for the API. */
   resource: string | null
   ip: string
   user_agent: string
 }
 
 /**
- * Begins a grant, one an authorization (decisions O1, D63). Until its code is exchanged it only lives as long as an
- * authorization may take. Undefined when the user is not a member of the organization, or it does not let the app in.
+ * Creates a grant for an authorization (decisions O1, D63). Until its code is exchanged, it expires like an
+ * authorization. Undefined if the user is not a member of the organization, or the organization does not allow the
+ * app.
  */
 export async function insertGrant(tx: Sql, grant: NewGrant): Promise<string | undefined> {
   const id = newId('sess')
@@ -146,7 +153,7 @@ export async function insertGrant(tx: Sql, grant: NewGrant): Promise<string | un
   return row?.id
 }
 
-/** A grant was used at the token endpoint: its session lasts as long as its newest refresh token (decision D63). */
+/** Extends a grant after a use at the token endpoint: it lasts as long as its newest refresh token (decision D63). */
 export async function touchGrant(tx: Sql, id: string, from: { ip: string; user_agent: string }): Promise<void> {
   await tx`
     update oauth_grant set last_activity = now(), ip = ${from.ip}, user_agent = ${from.user_agent},
@@ -154,7 +161,7 @@ export async function touchGrant(tx: Sql, id: string, from: { ip: string; user_a
     where id = ${id}`
 }
 
-/** Whose grant it is. */
+/** A grant with its user, organization and app. */
 export interface GrantOwner {
   id: string
   user_id: string
@@ -162,16 +169,16 @@ export interface GrantOwner {
   client_id: string
 }
 
-/** Whose a grant is; undefined where there is none. */
+/** The owner of a grant; undefined if it does not exist. */
 export async function findGrantOwner(sql: Sql, id: string): Promise<GrantOwner | undefined> {
   const [owner] = await sql<GrantOwner>`select id, user_id, org_id, client_id from oauth_grant where id = ${id}`
   return owner
 }
 
 /**
- * Ends a grant: its tokens stop working with the next request. Undefined when there is none.
- * The grant's row is deleted first: a concurrent refresh holds a lock on it, so its new tokens are visible to the
- * second statement, which deletes them.
+ * Ends a grant; its tokens stop working with their next request. Undefined if it does not exist. The grant's row is
+ * deleted first: a concurrent refresh holds a lock on it, so its new tokens are visible to the second statement,
+ * which deletes them.
  */
 export async function endGrant(tx: Sql, id: string): Promise<GrantOwner | undefined> {
   const [ended] = await deleteArtifacts(
@@ -182,7 +189,7 @@ export async function endGrant(tx: Sql, id: string): Promise<GrantOwner | undefi
   return ended
 }
 
-/** The same for one of a user's own. */
+/** Ends a grant of a user; undefined if the user has no such grant. */
 export async function endGrantOf(tx: Sql, user_id: string, id: string): Promise<GrantOwner | undefined> {
   const [ended] = await deleteArtifacts(
     tx,
@@ -192,7 +199,7 @@ export async function endGrantOf(tx: Sql, user_id: string, id: string): Promise<
   return ended
 }
 
-/** Ends all grants of a user but `except`; returns those that ended. */
+/** Ends all grants of a user except `except`; returns the ended ones. */
 export async function endGrantsOf(tx: Sql, user_id: string, except: string): Promise<GrantOwner[]> {
   return deleteArtifacts(
     tx,
@@ -201,7 +208,7 @@ export async function endGrantsOf(tx: Sql, user_id: string, except: string): Pro
   )
 }
 
-/** Ends all grants of a user in one organization; returns those that ended. */
+/** Ends all grants of a user in one organization; returns the ended ones. */
 export async function endGrantsOfMember(tx: Sql, user_id: string, org_id: string): Promise<GrantOwner[]> {
   return deleteArtifacts(
     tx,
@@ -219,7 +226,7 @@ export async function endGrantsOfClient(tx: Sql, client_id: string): Promise<Gra
   )
 }
 
-/** Ends all grants of an organization to apps that are known by their metadata document. */
+/** Ends all grants of an organization to unregistered apps. */
 export async function endGrantsOfDocuments(tx: Sql, org_id: string): Promise<GrantOwner[]> {
   return deleteArtifacts(
     tx,
@@ -235,21 +242,22 @@ async function deleteArtifacts(tx: Sql, ended: GrantOwner[]): Promise<GrantOwner
   return ended
 }
 
-/** The user no longer wants this app to be let in without being asked. */
+/** Deletes the remembered consent of a user for an app. */
 export async function forgetConsent(tx: Sql, user_id: string, client_id: string): Promise<void> {
   await tx`delete from oauth_consent where user_id = ${user_id} and client_id = ${client_id}`
 }
 
-/** Nor any app into this organization. */
+/** Deletes all remembered consents of a user in an organization. */
 export async function forgetConsentsOf(tx: Sql, user_id: string, org_id: string): Promise<void> {
   await tx`delete from oauth_consent where user_id = ${user_id} and org_id = ${org_id}`
 }
 
-/** Rows that one statement removes, so that a sweep blocks no request for long. */
+/** Maximum number of rows per statement, so that a sweep does not block requests for long. */
 const sweepBatch = 1000
 
 /**
- * Removes what has been expired for a day, and grants that expired, up to 1,000 of either; returns the larger count.
+ * Removes artifacts that expired more than a day ago, and expired grants, up to 1,000 of each; returns the larger
+ * count.
  */
 export async function sweepOAuth(sql: Sql): Promise<number> {
   const artifacts = await sql`

@@ -15,10 +15,12 @@ import { oauthClientRoutes } from './oauth-clients.routes.ts'
 import { findClient } from './oauth.queries.ts'
 import { registerApp } from './registration.ts'
 
-/** Largest form that the token and revocation endpoints read. */
+/** Maximum size of a form at the token and revocation endpoints. */
 const formBytesMax = 56 * 1024
 
-/** OAuth 2.0 (spec 4.2, 5.3; decisions 0005, D76–D84): the protocol, the pages where users decide, the registration of apps. */
+/**
+ * Routes of OAuth 2.0 (spec 4.2, 5.3; decisions 0005, D76–D84): protocol, consent pages, and registration of apps.
+ */
 export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const server = authorizationServer(context)
   const readDocument = clientDocumentReader(context)
@@ -53,7 +55,7 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
       return reply.code(status).header('cache-control', 'no-store').send(body)
     })
   const metadata = '/.well-known/oauth-authorization-server'
-  // Of an issuer with a path, RFC 8414 (3.1) looks for it before that path, and other clients after it.
+  // For an issuer with a path, RFC 8414 (3.1) puts the well-known part before that path; other clients put it after.
   for (const path of new Set([metadata, `${metadata}${app.base_path}`])) {
     app.get(path, async (request, reply) => {
       await forwardToProvider(request, reply, await server(), { path: metadata })
@@ -65,10 +67,12 @@ export function oauthRoutes(app: FastifyInstance, http: HttpContext, context: Co
   oauthClientRoutes(app, http)
 }
 
-/** What an MCP client gets that asks for a resource without saying for which scopes: they do not know ours. */
+/** Default scopes for MCP clients, which request a resource without scopes. */
 const usualScope = 'agents:read tasks:write'
 
-/** The query of an authorization, with a scope where it names a resource and no scope; undefined where it is as it was. */
+/**
+ * The query of an authorization with the default scopes if it has a resource and no scope; undefined for no change.
+ */
 function withUsualScope(url: string): string | undefined {
   const query = new URLSearchParams(url.split('?', 2)[1] ?? '')
   if (!query.has('resource') || (query.get('scope') ?? '') !== '') return undefined
@@ -76,7 +80,7 @@ function withUsualScope(url: string): string | undefined {
   return query.toString()
 }
 
-/** Answers an authorization whose app cannot be known: never by a redirect (decision D76). */
+/** Responds to an authorization of an unknown app, without a redirect (decision D76). */
 async function refuseClient(request: FastifyRequest, reply: FastifyReply, reason: string): Promise<FastifyReply> {
   const code = 'invalid_client'
   if (!wantsPage(request))
@@ -85,13 +89,13 @@ async function refuseClient(request: FastifyRequest, reply: FastifyReply, reason
   return sendPage(reply, errorPage('This link does not work', message, { code, request_id: request.id }), 400)
 }
 
-/** Which authorization server an API belongs to (RFC 9728): under the origin for itself, with a path for that resource. */
+/** Metadata of protected resources (RFC 9728): of the API, and of the resource in the path. */
 function protectedResourceRoutes(app: FastifyInstance, context: Context): void {
   for (const path of ['', '/api/v1', '/mcp', '/mcp/agents/:agent_id']) {
     const metadata = async ({ params }: FastifyRequest): Promise<object> => ({
       resource: `${context.public_url()}${path.replace(':agent_id', (params as { agent_id?: string }).agent_id ?? '')}`,
       authorization_servers: [context.public_url()],
-      // MCP clients ask for all of them where no challenge names others.
+      // MCP clients request all of these unless a challenge names scopes.
       scopes_supported: path.startsWith('/mcp') ? usualScope.split(' ') : scopes,
       bearer_methods_supported: ['header'],
       resource_name: 'Cadre',
@@ -104,8 +108,8 @@ function protectedResourceRoutes(app: FastifyInstance, context: Context): void {
 }
 
 /**
- * Whose requests are counted together: a client's at an address. Clients that do not exist are one client, so that
- * making names up neither evades the limit nor fills the table.
+ * The rate limit subject: client and IP address. All unknown clients count as one, so that invented ids neither evade
+ * the limit nor fill the table.
  */
 async function clientSubject({ sql }: Context, request: FastifyRequest, body: Buffer | undefined): Promise<string> {
   const posted = new URLSearchParams(body?.toString() ?? '').get('client_id')

@@ -1,8 +1,8 @@
 const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
- * What is wrong with a redirect URI that an app wants to register, undefined where it is fine (decision D77): https, or
- * http on a loopback address; without fragment, wildcard and user info; written as it will be compared.
+ * What is wrong with a redirect URI; undefined if it is valid (decision D77): https, or http on a loopback address;
+ * without fragment, wildcard and user info; in normalized form.
  */
 export function redirectUriError(uri: string, native: boolean): string | undefined {
   if (!/^https?:\/\/[\x21-\x7e]+$/.test(uri) || /[\\"<>^`{|}]/.test(uri))
@@ -19,7 +19,7 @@ export function redirectUriError(uri: string, native: boolean): string | undefin
   return undefined
 }
 
-/** Whether a redirect leads to the user's own machine, where any program may be listening. */
+/** Whether a redirect URI is on a loopback address, where any program of the user's machine may listen. */
 export function isLoopback(uri: string): boolean {
   return loopbackHosts.has(URL.parse(uri)?.hostname ?? '')
 }

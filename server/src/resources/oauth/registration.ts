@@ -4,12 +4,13 @@ import { newId } from '../../platform/ids.ts'
 import { ClientDocumentError, readClientMetadata } from './client-documents.ts'
 import { keepClientDocument } from './client-documents.queries.ts'
 
-/** The name of an app that says none. */
+/** Default name of an app. */
 const unnamed = 'Unnamed app'
 
 /**
- * Registers an app that says itself what it is (RFC 7591): public, with PKCE, without `admin`, at the choice of each organization, as
- * an app with a metadata document is. The answer says what was registered, which may be less than was asked for.
+ * Dynamic registration of an app (RFC 7591): public, with PKCE, without `admin`; each organization decides about it
+ * as about apps with a metadata document. The response contains what was registered, which may be less than
+ * requested.
  */
 export async function registerApp(
   { sql }: Pick<Context, 'sql'>,

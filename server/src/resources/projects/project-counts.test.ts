@@ -16,7 +16,7 @@ describe('the total of a list of all projects', () => {
     where coalesce(counted, 0) <> coalesce(kept, 0)`
   const list = async () => (await service.send('GET', '/api/v1/projects?limit=100')).body
 
-  it('the total of a list of all projects is that of a plain count at every moment, while projects are made and removed at once', async (t) => {
+  it('the total of a list of all projects equals a plain count at every moment, while projects are created and deleted concurrently', async (t) => {
     const seed = testSeed()
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
     const before = (await list()).pagination.total as number
@@ -55,7 +55,7 @@ describe('the total of a list of all projects', () => {
     assert.equal(projects.length, Math.min(100, pagination.total))
   })
 
-  it('the total of a list of all projects follows projects that SQL moves to another organization and removes', async () => {
+  it('the total of a list of all projects follows projects that are moved and deleted by SQL', async () => {
     const [org] = await service.sql<{ org_id: string }>`select org_id from project limit 1`
     await service.sql`insert into organization (id, name) values ('org_other', 'Other')`
     await service.sql`update project set org_id = 'org_other' where id in (select id from project order by id limit 3)`
@@ -66,7 +66,7 @@ describe('the total of a list of all projects', () => {
     assert.deepEqual(await wrong(), [])
   })
 
-  it('the total of a list of all projects is returned with a page behind the last project too', async () => {
+  it('the total of a list of all projects is also returned with a page after the last project', async () => {
     const { pagination } = await list()
     const { body } = await service.send('GET', '/api/v1/projects?page=1000')
     assert.deepEqual([body.projects, body.pagination.total], [[], pagination.total])

@@ -1,7 +1,7 @@
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { likePattern } from './projects.queries.ts'
 
-/** What `GET /api/v1/projects` selects by; every member is validated. */
+/** Validated filters of `GET /api/v1/projects`. */
 export interface ProjectFilter {
   org_id: string
   search?: string | undefined
@@ -15,20 +15,20 @@ export interface ProjectFilter {
   offset: number
 }
 
-/** Characters of a search from which on an index can find it. */
+/** Minimum length of a search that an index can find. */
 const indexedLengthMin = 3
-/** So many projects that a search finds are read once, and counted and sorted as they stand. */
+/** Up to so many matches of a search are read once, then counted and sorted. */
 const readOnce = 500
 /**
- * So many are counted, and read and sorted as they stand, in the 4 MB that PostgreSQL gives a statement: in the list's order they may
- * all be at its end. Of more the page is looked for in that order: the more there are, the sooner it is found.
+ * Up to so many matches are read and sorted, which fits in PostgreSQL's 4 MB of work memory: in the order of the list
+ * they could all be at its end. With more matches the list is read in its order, because a page is then found early.
  */
 const sortedMax = 20_000
 
 /**
- * A page of projects and how many there are, exactly and both of one moment; ties are broken by number. The number of all is kept as
- * they come and go (`project_count`); of those that are narrowed down they are counted. A part of a name is found by its groups of
- * three letters, where PostgreSQL has the extension (`project_name_parts`); a shorter one has none, and reads all names.
+ * A page of projects and their exact total number, from one snapshot; ties are sorted by id. The number of all
+ * projects is maintained in `project_count`; with filters, matches are counted. A search uses trigrams if PostgreSQL
+ * has the extension (`project_name_parts`); one of fewer than three letters scans all names.
  */
 export async function listProjects(
   sql: Sql,
@@ -60,7 +60,7 @@ export async function listProjects(
           (select * from (select * from few where (select total from heading) <= ${readOnce} union all select * from many) found ${part})
           union all (select ${columns} from project where ${where} and (select total from heading) > ${sortedMax} ${part})
         ) page on true order by ${order}`
-  // A word that every name has is best looked for in their order, one that few have by the index.
+  // Planned each time: for a frequent text the order index is best, for a rare one the trigram index.
   const planned = filter.search === undefined ? undefined : 'anew'
   const rows = await sql.run<{ id: number; name: string; total: number }>(statement, planned)
   const projects = rows.filter(({ id }) => id !== null).map(({ id, name }) => ({ id, name }))
@@ -73,7 +73,7 @@ function conditionsOf({ fragment }: Sql, filter: ProjectFilter): Fragment[] {
     const pattern = likePattern(filter.search)
     conditions.push(
       filter.search.length < indexedLengthMin
-        ? // What `ilike` does, without making the pattern small for every name.
+        ? // Equivalent to `ilike`, but lowercases the pattern only once.
           fragment`lower(name) like lower(${pattern}::text collate "C") escape '\\'`
         : fragment`name ilike ${pattern} escape '\\'`,
     )

@@ -67,7 +67,7 @@ describe('in a project that is being deleted (decision D24)', () => {
     }
   }
 
-  it('one refused agent does not keep those of other projects from being created', async () => {
+  it('one refused agent does not prevent the creation of agents of other projects', async () => {
     const [deleted, stays] = [await newProject(), await newProject()]
     const late = whileDeleted(requests[0]!, deleted)
     const created = await Promise.all(
@@ -80,7 +80,7 @@ describe('in a project that is being deleted (decision D24)', () => {
 })
 
 describe('a project that is not there', () => {
-  it('a project that is not there is named as the request named it, also where an agent is to be created in it', async () => {
+  it('the error for a missing project names it as the request did, also when an agent is created in it', async () => {
     for (const named of ['proj_999999', '999999']) {
       const { status, body } = await test.send('POST', `/api/v1/projects/${named}/agents`, { body: { name: 'x' } })
       assert.deepEqual(

@@ -17,7 +17,7 @@ describe('a search among names of projects', () => {
   })
   after(() => service.stop())
 
-  it('a search among names of projects finds the same with the index of parts of names and without the extension that it needs', async (t) => {
+  it('a search in names of projects finds the same with the trigram index and without the extension', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
     const rng = makeRng(seed)
     const letters = ['a', 'b', 'A', 'é', 'É', '_', '%', '\\', '-', ' ', '1', '😀']

@@ -2,7 +2,7 @@ import { bounds } from '#contract/core/limits.ts'
 import { activeTasks } from '#contract/resources/project-statistics.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** How large a project is, and when something last happened in it. */
+/** Size and last activity of a project. */
 export interface ProjectNumbers {
   project_id: number
   agents: number
@@ -11,8 +11,9 @@ export interface ProjectNumbers {
 }
 
 /**
- * Statistics of projects of an organization, the newest first; those of the newest where none are named. Agents are the kept
- * totals, and of tasks and agents only the newest are read, each by an index: a project takes the same with a million of them.
+ * Statistics of projects of an organization, newest projects first. Default: the newest projects. Numbers of agents
+ * come from maintained totals, and only the newest tasks and agents are read by index, so the cost does not depend on
+ * the size of the project.
  */
 export async function listProjectNumbers(
   sql: Sql,

@@ -26,7 +26,7 @@ describe('statistics of several projects', () => {
     return { status, statistics: body.statistics }
   }
 
-  it('statistics of several projects tell agents as they come and go, and what happened last; nothing of others', async () => {
+  it('statistics of several projects follow their agents and the latest activity, without other projects', async () => {
     const idle = (await post('/api/v1/projects', { name: 'idle' })).id
     const busy = (await post('/api/v1/projects', { name: 'busy' })).id
     const agents = `/api/v1/projects/${busy}/agents`
@@ -60,7 +60,7 @@ describe('statistics of several projects', () => {
       assert.equal((await read(`?project_ids=${wrong}`)).status, 400, wrong)
   })
 
-  it('read the same few rows of a project however large it is', async () => {
+  it('statistics of a project read the same few rows however large it is', async () => {
     const project = (await post('/api/v1/projects', { name: 'crowd' })).id
     await test.sql`
       insert into agent (id, project_id, name, status, config, metadata, created_by, token_subject, created_at)

@@ -3,7 +3,7 @@ import { answerConstraints } from '../../platform/postgres/constraints.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { Principal } from '../../http/access/principal.ts'
 
-/** A project as it is answered (spec 2.1). */
+/** A project (spec 2.1). */
 export interface ProjectRow {
   id: number
   name: string
@@ -11,14 +11,14 @@ export interface ProjectRow {
   updated_at: string
 }
 
-/** The number that a path names: `proj_42` or `42`; undefined where it is neither (decision D30). */
+/** The project number of a path: `proj_42` or `42`; undefined for anything else (decision D30). */
 export function projectNumber(text: string): number | undefined {
   const digits = /^(?:proj_)?([1-9]\d{0,15})$/.exec(text)?.[1]
   const number = Number(digits)
   return digits !== undefined && Number.isSafeInteger(number) ? number : undefined
 }
 
-/** The project of the caller's organization that a path names; another organization's does not exist (decision D74). */
+/** The project of a path in the caller's organization; throws 404 otherwise (decision D74). */
 export async function requireProject(
   sql: Sql,
   project_id: string,
@@ -33,19 +33,19 @@ export async function requireProject(
   return row
 }
 
-/** 404 for what a path named as a project. */
+/** The 404 for a project id of a path. */
 export function projectNotFound(project_id: string): Problem {
   return notFound('project_not_found', 'project', project_id.slice(0, 100))
 }
 
-/** Locks a project for the rest of the transaction, so that what is read stays true; undefined where it is gone. */
+/** Locks a project until the transaction ends; undefined if it does not exist. */
 export async function lockProject(tx: Sql, id: number): Promise<ProjectRow | undefined> {
   const [row] = await tx<ProjectRow>`
     select id, name, created_at, updated_at from project where id = ${id} for update`
   return row
 }
 
-/** Creates a project; of simultaneous creations of one name exactly one wins (decision D31). */
+/** Creates a project; of concurrent creations with one name exactly one succeeds (decision D31). */
 export async function insertProject(sql: Sql, org_id: string, name: string): Promise<ProjectRow> {
   return taken(name, async () => {
     const [row] = await sql<ProjectRow>`
@@ -54,7 +54,7 @@ export async function insertProject(sql: Sql, org_id: string, name: string): Pro
   })
 }
 
-/** Renames a project; undefined where it is gone. `updated_at` always advances. */
+/** Renames a project; undefined if it does not exist. `updated_at` always increases. */
 export async function renameProject(sql: Sql, id: number, name: string): Promise<ProjectRow | undefined> {
   return taken(name, async () => {
     const [row] = await sql<ProjectRow>`
@@ -64,7 +64,10 @@ export async function renameProject(sql: Sql, id: number, name: string): Promise
   })
 }
 
-/** Deletes a project that has no agents; whether it had none. The transaction has locked it, so that no agent can be created meanwhile. */
+/**
+ * Deletes a locked project if it has no agents; returns whether it did. The lock prevents that an agent is created
+ * concurrently.
+ */
 export async function deleteEmptyProject(tx: Sql, id: number): Promise<boolean> {
   const [agent] = await tx`select 1 from agent where project_id = ${id} limit 1`
   if (agent) return false
@@ -79,10 +82,10 @@ function taken<T>(name: string, statement: () => Promise<T>): Promise<T> {
   )
 }
 
-/** Adds up what the connections of all processes have counted of projects; gives how many rows went. */
+/** Merges the project counts of all connections; returns the number of removed rows. */
 export async function foldProjectCounts(sql: Sql): Promise<number> {
   return sql.begin(async (tx) => {
-    // Alone: no other transaction writes under backend 0. Locked rows are left for the next time.
+    // Only one transaction may write the rows of backend 0. Locked rows are skipped until the next run.
     const [{ alone } = { alone: false }] = await tx<{ alone: boolean }>`
       select pg_try_advisory_xact_lock(hashtext('cadre project counts')) as alone`
     if (!alone) return 0
@@ -102,7 +105,7 @@ export async function foldProjectCounts(sql: Sql): Promise<number> {
 
 const foldBatch = 1000
 
-/** A pattern of `like` for text that contains `search`: `%` and `_` in it are themselves (decision D32). */
+/** A `like` pattern for texts that contain `search`, with `%` and `_` escaped (decision D32). */
 export function likePattern(search: string): string {
   return `%${search.replaceAll(/[\\%_]/g, '\\$&')}%`
 }

@@ -28,7 +28,7 @@ import {
   requireProject,
 } from './projects.queries.ts'
 
-/** Projects (spec 4.5, decisions D30–D32 and D100). */
+/** Routes of projects (spec 4.5, decisions D30–D32 and D100). */
 export function projectRoutes(app: FastifyInstance, http: HttpContext, _context: Context): void {
   handle(app, http, createProject, {
     run: ({ sql, principal, body, actor, header }) =>

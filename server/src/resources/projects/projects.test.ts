@@ -23,7 +23,7 @@ const events = (org_id: string) => test.sql<{ type: string; project_id: number; 
   select type, project_id, agent_id, data from event where org_id = ${org_id} order by id`
 
 describe('creating a project', () => {
-  it('creating a project answers 201 with exactly its four members, and makes an event (decision D93)', async () => {
+  it('creating a project returns 201 with exactly four members, and publishes an event (decision D93)', async () => {
     const { key, org_id, user_id } = await newOrganization()
     const { status, body } = await create('customer-support', key)
     assert.equal(status, 201)
@@ -39,7 +39,7 @@ describe('creating a project', () => {
   })
 
   for (const name of ['abc', 'a1b', '123', '0-0', 'A-B', 'a--b', 'MiXeD', 'x'.repeat(50), `a${'-'.repeat(48)}b`]) {
-    it(`creating a project takes the name ${name.length > 20 ? `${name.slice(0, 10)}… of ${name.length}` : name} as given (decision D31)`, async () => {
+    it(`creating a project stores the name ${name.length > 20 ? `${name.slice(0, 10)}… of ${name.length}` : name} unchanged (decision D31)`, async () => {
       const { status, body } = await create(name)
       assert.deepEqual([status, body.name], [201, name])
     })
@@ -85,7 +85,7 @@ describe('creating a project', () => {
     })
   }
 
-  it('creating a project refuses a name that is missing or no text as INVALID_REQUEST (decision D27)', async () => {
+  it('creating a project refuses a missing name, or one that is not a string, as INVALID_REQUEST (decision D27)', async () => {
     for (const name of [undefined, null, 5, true, [], ['abc'], { a: 'abc' }]) {
       const { status, body } = await create(name)
       assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'INVALID_REQUEST', 'name'])
@@ -93,7 +93,7 @@ describe('creating a project', () => {
     }
   })
 
-  it('creating a project refuses a name that is taken in the organization, without regard to case', async () => {
+  it('creating a project refuses a name that is taken in the organization, ignoring case', async () => {
     const here = await newOrganization()
     const there = await newOrganization()
     assert.equal((await create('Taken-Name', here.key)).status, 201)
@@ -108,7 +108,7 @@ describe('creating a project', () => {
     assert.equal((await events(here.org_id)).length, 1)
   })
 
-  it('creating a project lets exactly one of twenty with the same name win, whatever their case', async () => {
+  it('of twenty projects created concurrently with one name exactly one succeeds, ignoring case', async () => {
     const { key, org_id } = await newOrganization()
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => create(i % 2 ? 'racing' : 'Racing', key)))
     assert.equal(replies.filter(({ status }) => status === 201).length, 1)
@@ -151,7 +151,7 @@ describe('listing projects (decision D32)', () => {
     assert.deepEqual(body.pagination, { page: 1, limit: 20, total: 7, pages: 1, has_next: false, has_prev: false })
   })
 
-  it('listing projects shows all of it to every member, and to a stranger their own', async () => {
+  it('listing projects shows all of an organization to every member, and other users only their own', async () => {
     for (const role of ['admin', 'member', 'viewer'] as const) {
       const { key } = await makeKey(test, await makePerson(test, role, mine.org_id), ['read'])
       assert.equal((await test.send('GET', '/api/v1/projects', { key })).body.pagination.total, 7)
@@ -162,7 +162,7 @@ describe('listing projects (decision D32)', () => {
     })
   })
 
-  it('listing projects goes in pages, each project once', async () => {
+  it('listing projects in pages returns each project once', async () => {
     const pages = []
     for (let page = 1; page <= 4; page++) pages.push(await list(`limit=2&page=${page}`))
     assert.deepEqual(
@@ -202,7 +202,7 @@ describe('listing projects (decision D32)', () => {
     })
   })
 
-  it('listing projects sorts by name in code points, by creation and by update, both ways', async () => {
+  it('listing projects sorts by name in code points, by creation and by update, in both directions', async () => {
     const sorted = names.toSorted()
     assert.deepEqual(await found('sort=name&order=asc'), sorted)
     assert.deepEqual(await found('sort=name'), sorted.toReversed())
@@ -221,7 +221,7 @@ describe('listing projects (decision D32)', () => {
     await test.sql`update project set created_at = updated_at where org_id = ${mine.org_id}`
   })
 
-  it('listing projects searches part of the name without regard to case; % and _ and \\ are themselves', async () => {
+  it('listing projects searches a part of the name, ignoring case; % and _ and \\ are literal', async () => {
     assert.deepEqual((await found('search=BETA&sort=name')).toSorted(), ['Beta', 'beta-2'])
     assert.deepEqual((await found('search=-50')).toSorted(), ['g-50-x', 'gamma-50'])
     assert.deepEqual(await found('search=alph'), ['alpha'])
@@ -234,7 +234,7 @@ describe('listing projects (decision D32)', () => {
     assert.deepEqual(await found(`search=${'%25'.repeat(100)}`), [])
   })
 
-  it('listing projects between moments: after is that moment or later, before strictly earlier; status has no effect', async () => {
+  it('listing projects by time includes the start and excludes the end; status has no effect', async () => {
     await test.sql`update project set created_at = '2024-05-01T12:00:00Z', updated_at = '2024-06-01T12:00:00Z' where org_id = ${mine.org_id} and name = 'zz-top'`
     for (const kind of ['created', 'updated'] as const) {
       const day = kind === 'created' ? '2024-05-01' : '2024-06-01'
@@ -252,7 +252,7 @@ describe('listing projects (decision D32)', () => {
 })
 
 describe('reading, renaming and deleting a project (decision D100)', () => {
-  it('reading, renaming and deleting a project belongs to its organization: to others it does not exist', async () => {
+  it('a project is 404 for other organizations', async () => {
     const mine = await newOrganization()
     const { body: project } = await create('private', mine.key)
     const stranger = await newOrganization()
@@ -270,7 +270,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     assert.deepEqual((await test.send('GET', `/api/v1/projects/${project.id}`, { key: mine.key })).body, project)
   })
 
-  it('a new name keeps the number, advances updated_at and makes an event', async () => {
+  it('renaming a project keeps its number, advances updated_at and publishes an event', async () => {
     const { key, org_id, user_id } = await newOrganization()
     const { body: before } = await create('old-name', key)
     const { status, body } = await test.send('PUT', `/api/v1/projects/proj_${before.id}`, {
@@ -292,7 +292,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     assert.equal((await events(org_id)).length, published, 'the same name again is no event')
   })
 
-  it('reading, renaming and deleting a project keeps the naming rules, and may change only the case of its name', async () => {
+  it('renaming a project follows the rules for names, and may change only the case', async () => {
     const { key } = await newOrganization()
     const { body: project } = await create('renamed', key)
     await create('neighbour', key)
@@ -306,7 +306,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     assert.equal(await rename(null), '400 INVALID_REQUEST')
   })
 
-  it('reading, renaming and deleting a project deletes only an empty project, once, with an event', async () => {
+  it('only an empty project can be deleted, once, with an event', async () => {
     const { key, org_id, user_id } = await newOrganization()
     const { body: project } = await create('doomed', key)
     const { body: agent } = await test.send('POST', `/api/v1/projects/${project.id}/agents`, {
@@ -332,7 +332,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     })
   })
 
-  it('reading, renaming and deleting a project is deleted by administrators alone (decision D75)', async () => {
+  it('only administrators can delete a project (decision D75)', async () => {
     const owner = ownerOf(test)
     for (const [role, status] of [
       ['viewer', 403],
@@ -346,7 +346,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     }
   })
 
-  it('an agent that is created while its project is being deleted waits, and is not there afterwards', async () => {
+  it('the creation of an agent waits for a concurrent deletion of its project, and is 404', async () => {
     const { key } = await newOrganization()
     const { body: project } = await create('going', key)
     let creating: ReturnType<TestService['send']> | undefined
@@ -365,7 +365,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
     assert.deepEqual(await test.sql`select id from agent where project_id = ${project.id}`, [])
   })
 
-  it('reading, renaming and deleting a project of a deletion and the creation of agents at once never leaves an agent without its project', async () => {
+  it('a deletion concurrent with the creation of agents never leaves an agent without its project', async () => {
     const { key } = await newOrganization()
     const { body: project } = await create('contested', key)
     const replies = await Promise.all(
@@ -387,7 +387,7 @@ describe('reading, renaming and deleting a project (decision D100)', () => {
 })
 
 describe('the revision of a project (decision D99)', () => {
-  it('the revision of a project is in ETag, and If-Match lets one of many through who read the same', async () => {
+  it('the revision of a project is its ETag, and If-Match lets only one of many concurrent changes succeed', async () => {
     const { key } = await newOrganization()
     const created = await create('revised', key)
     const path = `/api/v1/projects/${created.body.id}`

@@ -15,7 +15,7 @@ const next = (cron: string, time_zone: string, from: string, count = 3): string[
 const minutes = (...times: string[]) => times.map((time) => `${time}:00.000Z`)
 
 describe('due times', () => {
-  it('a time that is skipped in spring comes once, right after the gap', () => {
+  it('a time that is skipped in spring is due once, right after the gap', () => {
     assert.deepEqual(
       next('30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00:00Z'),
       minutes('2026-03-29T01:00', '2026-03-30T00:30', '2026-03-31T00:30'),
@@ -35,14 +35,14 @@ describe('due times', () => {
     )
   })
 
-  it('every half an hour is every half an hour, whatever the clocks do', () => {
+  it('a schedule of every half hour is due every 30 minutes, also across clock changes', () => {
     for (const from of ['2026-03-29T00:00:00Z', '2026-10-24T23:30:00Z']) {
       const found = [from, ...next('*/30 * * * *', 'Europe/Berlin', from, 8)].map((at) => Date.parse(at))
       for (let i = 1; i < found.length; i++) assert.equal(found[i]! - found[i - 1]!, 30 * 60_000)
     }
   })
 
-  it('the 29th of February comes in leap years', () => {
+  it('the 29th of February is due only in leap years', () => {
     assert.deepEqual(
       next('0 0 29 2 *', 'UTC', '2026-11-20T00:00:00Z'),
       minutes('2028-02-29T00:00', '2032-02-29T00:00', '2036-02-29T00:00'),
@@ -50,12 +50,12 @@ describe('due times', () => {
     assert.deepEqual(next('0 0 29 2 *', 'UTC', '2096-03-01T00:00:00Z', 1), minutes('2104-02-29T00:00'))
   })
 
-  it('a day that no month has never comes', () => {
+  it('a day that no month has is never due', () => {
     for (const cron of ['0 0 30 2 *', '0 0 31 4,6,9,11 *', '0 0 31 feb *'])
       assert.equal(firstDue({ cron, time_zone: 'Europe/Berlin' }, new Date('2026-11-20T00:00:00Z')), null, cron)
   })
 
-  it('nicknames, names, ranges, last days and the second Friday are understood', () => {
+  it('cron nicknames, names, ranges, last days and the second Friday are supported', () => {
     const from = '2026-03-01T00:00:00Z'
     for (const [cron, first] of [
       ['@hourly', '2026-03-01T01:00'],
@@ -73,7 +73,7 @@ describe('due times', () => {
       assert.deepEqual(next(cron, 'UTC', from, 1), minutes(first), cron)
   })
 
-  it('a text that is not a cron pattern is refused by its field', () => {
+  it('a text that is not a cron pattern is refused with its field', () => {
     const wrong = [
       '',
       '* * * *',
@@ -129,7 +129,7 @@ describe('due times', () => {
   const zones = fc.constantFrom('UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kathmandu')
   const moments = fc.integer({ min: 1_760_000_000, max: 1_860_000_000 }).map((seconds) => new Date(seconds * 1000))
 
-  it('the last due time until a moment is followed by none before it', () => {
+  it('no due time lies between the last due time before a moment and that moment', () => {
     fc.assert(
       fc.property(patterns, zones, moments, (cron, zone, timestamp) => {
         const times = new DueTimes(cron, zone)
@@ -165,12 +165,12 @@ const timing = (more: Partial<Timing> = {}): Timing => ({
 const at = (time: string) => new Date(`2026-11-20T${time}Z`)
 
 describe('a decision', () => {
-  it('a decision is none before the time, and none while paused', () => {
+  it('a schedule creates no task before its due time or while paused', () => {
     assert.equal(decide(timing(), fine, at('09:59:59.999')), undefined)
     assert.equal(decide(timing({ next_run_at: null }), fine, at('10:00:00')), undefined)
   })
 
-  it('a decision creates the task from the due time on, and moves to the next one', () => {
+  it('a schedule creates the task from the due time on, and moves to the next one', () => {
     for (const now of ['10:00:00', '10:00:01', '10:00:59'])
       for (const catch_up of ['once', 'none'] as const)
         assert.deepEqual(decide(timing({ catch_up }), fine, at(now)), {
@@ -180,7 +180,7 @@ describe('a decision', () => {
         })
   })
 
-  it('a decision creates one task for all due times that were missed, for the last of them', () => {
+  it('a schedule creates one task for all missed due times, with the last of them', () => {
     assert.deepEqual(decide(timing(), fine, at('12:35:00')), {
       due: '2026-11-20T12:30:00.000Z',
       next: '2026-11-20T12:40:00.000Z',
@@ -188,20 +188,20 @@ describe('a decision', () => {
     })
   })
 
-  it('a decision creates none for missed due times where the schedule says so', () => {
+  it('a schedule creates no task for missed due times if it is set to skip them', () => {
     const decision = decide(timing({ catch_up: 'none' }), fine, at('12:35:00'))
     assert.deepEqual([decision?.fault?.code, decision?.next], ['missed', '2026-11-20T12:40:00.000Z'])
     // The last one is only just over: it was not missed, whatever became of those before it.
     assert.equal(decide(timing({ catch_up: 'none' }), fine, at('12:30:30'))?.fault, null)
   })
 
-  it('a decision skips while an earlier task is open, or queues behind it', () => {
+  it('a schedule skips a due time while an earlier task is open, or queues the task behind it', () => {
     const open = { ...fine, has_open_task: true }
     assert.equal(decide(timing(), open, at('10:00:00'))?.fault?.code, 'task_open')
     assert.equal(decide(timing({ overlap: 'queue' }), open, at('10:00:00'))?.fault, null)
   })
 
-  it('a decision says why there is no task', () => {
+  it('a schedule records why it created no task', () => {
     const stopped = { ...fine, agent_status: 'stopped', agent_accepts_tasks: false }
     assert.deepEqual(decide(timing(), stopped, at('10:00:00'))?.fault, {
       code: 'agent_not_running',
@@ -210,7 +210,7 @@ describe('a decision', () => {
     assert.equal(decide(timing(), { ...fine, queue_is_full: true }, at('10:00:00'))?.fault?.code, 'queue_full')
   })
 
-  it('acts once for every due time, whenever it is looked at', () => {
+  it('a schedule acts once for every due time, whenever it is checked', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 3_000_000 }), { maxLength: 60 }), (steps_ms) => {
         let now = Date.parse('2026-11-20T09:55:00Z')

@@ -2,10 +2,10 @@ import type { ScheduleCatchUp, ScheduleError, ScheduleOverlap } from '#contract/
 import { nextRunsMax } from '#contract/tasks/schedules.ts'
 import { DueTimes } from './cron.ts'
 
-/** A due time that passed longer ago than this was missed: the service was down, or could not reach its database. */
+/** A due time that is older counts as missed: the service was down or could not reach its database. */
 export const missed_ms = 60_000
 
-/** The members of a schedule that decide. */
+/** The members of a schedule that affect the decision. */
 export interface Timing {
   cron: string
   time_zone: string
@@ -15,7 +15,7 @@ export interface Timing {
   next_run_at: string | null
 }
 
-/** What is around a schedule at the moment in which it is due. */
+/** The state around a due schedule. */
 export interface Situation {
   agent_status: string
   agent_accepts_tasks: boolean
@@ -23,26 +23,26 @@ export interface Situation {
   queue_is_full: boolean
 }
 
-/** What a due schedule does. */
+/** The decision on a due schedule. */
 export interface Decision {
-  /** The due time that it acts for: the last one that has passed, however many have. */
+  /** The due time of the decision: the last one that has passed. */
   due: string
-  /** The next due time, later than the moment of the decision; null where there is none any more: then it is paused. */
+  /** The next due time after now; null if there is none, then the schedule is paused. */
   next: string | null
-  /** Why it creates no task; null where it creates one. */
+  /** Why no task is created; null if one is created. */
   fault: { code: ScheduleError; message: string } | null
 }
 
 /**
- * What a schedule does at a time; undefined where it is not due. A pure function of clock and rows, so tests see what
- * the service does. Of several missed due times only the last one counts, so that a service that restarts does not
- * flood its agents. Throws `CronError` where the pattern is no longer valid.
+ * Decides what a schedule does now; undefined if it is not due. Pure. Of several passed due times only the last one
+ * counts, so that a restarted service does not flood its agents. Throws `CronError` if the expression is no longer
+ * valid.
  */
 export function decide(timing: Timing, situation: Situation, now: Date): Decision | undefined {
   const { cron, time_zone, next_run_at } = timing
   if (next_run_at === null || Date.parse(next_run_at) > now.getTime()) return undefined
   const times = new DueTimes(cron, time_zone)
-  // Governments change the rules of time zones: a due time that was announced stays valid.
+  // If the rules of the time zone have changed, the stored due time stays valid.
   const due = Math.max(Date.parse(next_run_at), times.until(now)?.getTime() ?? 0)
   return {
     due: new Date(due).toISOString(),
@@ -53,7 +53,7 @@ export function decide(timing: Timing, situation: Situation, now: Date): Decisio
 
 function errorOf({ overlap, catch_up }: Timing, situation: Situation, late_ms: number): Decision['fault'] {
   if (catch_up === 'none' && late_ms > missed_ms)
-    return { code: 'missed', message: 'The service was not running when it was due.' }
+    return { code: 'missed', message: 'The service was not running at the due time.' }
   if (!situation.agent_accepts_tasks)
     return { code: 'agent_not_running', message: `The agent is ${situation.agent_status} and accepts no tasks.` }
   if (overlap === 'skip' && situation.has_open_task)
@@ -62,7 +62,7 @@ function errorOf({ overlap, catch_up }: Timing, situation: Situation, late_ms: n
   return null
 }
 
-/** The next due times after a moment, beginning with one that is known; as many as are shown. Throws `CronError`. */
+/** The next due times for a response, starting with the stored one. Throws `CronError`. */
 export function nextRuns(
   { cron, time_zone }: Pick<Timing, 'cron' | 'time_zone'>,
   first: string | null,
@@ -80,7 +80,7 @@ export function nextRuns(
   return runs
 }
 
-/** When a schedule that becomes active at a moment is due for the first time; null where that is never. */
+/** The first due time of a schedule that becomes active now; null if there is none. */
 export function firstDue({ cron, time_zone }: Pick<Timing, 'cron' | 'time_zone'>, now: Date): string | null {
   return new DueTimes(cron, time_zone).after(now)?.toISOString() ?? null
 }

@@ -16,7 +16,7 @@ describe('due times in advance', () => {
   })
   after(() => test.stop())
 
-  it('a schedule tells its next five due times, the next one first, and none while it is paused', async () => {
+  it('a schedule is returned with its next five due times, earliest first, and none while paused', async () => {
     const { body } = await test.send('POST', `${base}/schedules`, {
       body: { agent_id, name: 'hourly', cron: '0 * * * *', input: 'x' },
     })
@@ -31,7 +31,7 @@ describe('due times in advance', () => {
     assert.deepEqual((await test.send('GET', `${base}/schedules/${body.id}`)).body.next_runs, [])
   })
 
-  it('a schedule that this version cannot read any more still shows when it is due', async () => {
+  it('a schedule with a pattern that this version cannot read still shows when it is due', async () => {
     const { body } = await test.send('POST', `${base}/schedules`, {
       body: { agent_id, name: 'odd', cron: '0 0 1 1 *', input: 'x' },
     })
@@ -41,7 +41,7 @@ describe('due times in advance', () => {
     await test.sql`delete from schedule where id = ${body.id}`
   })
 
-  it('a pattern is previewed in its zone, and one that means nothing is refused by its field', async () => {
+  it('a pattern is previewed in its time zone, and an invalid one is refused with its field', async () => {
     const preview = (query: Record<string, string>) =>
       test.send('GET', `${base}/schedules/preview?${new URLSearchParams(query)}`)
     const { status, body } = await preview({ cron: '30  7 * * mon', time_zone: 'Europe/Berlin' })

@@ -5,8 +5,8 @@ import { newId } from '../../platform/ids.ts'
 import { noteTask, type ScheduleRow } from './schedules.queries.ts'
 
 /**
- * Creates the task of a locked schedule in the caller's transaction, on behalf of the schedule's owner unless another
- * user asked for it; returns its id. The agent is locked and accepts tasks.
+ * Creates a task of a locked schedule in the caller's transaction, on behalf of the schedule's owner or of the user
+ * who triggered it. Returns its id. The agent must be locked and accept tasks.
  */
 export async function createScheduledTask(
   { engine }: Pick<Context, 'engine'>,

@@ -51,7 +51,7 @@ const exactlyOnce = async (ids: string[]) => {
 }
 
 describe('due schedules on one database', () => {
-  it('due schedules on one database bring one task each, by two processes', async () => {
+  it('due schedules create one task each with two processes on one database', async () => {
     const processes = await Promise.all([1, 2].map(() => startSchedulerProcess(made.connection)))
     try {
       for (let round = 0; round < sizeOf({ short: 1, long: 3 }); round++) {
@@ -64,7 +64,7 @@ describe('due schedules on one database', () => {
     }
   })
 
-  it('due schedules on one database bring one task each, whenever the process that acts for them is killed', async () => {
+  it('due schedules create one task each, whenever the acting process is killed', async () => {
     const killed = await startSchedulerProcess(made.connection)
     const ids = await makeSchedules(sizeOf({ short: 150, long: 300 }))
     await database.sql.begin(async (tx) => {
@@ -84,7 +84,7 @@ describe('due schedules on one database', () => {
     }
   })
 
-  it('due schedules on one database are not waited for by the second process, and are not due for it once they have moved', async () => {
+  it('a second process skips due schedules that are locked, and does not see them as due once they have moved', async () => {
     const [id] = (await makeSchedules()) as [string]
     await database.sql.begin(async (first) => {
       assert.ok(await lockDueSchedule(first, id))

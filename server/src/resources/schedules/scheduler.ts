@@ -20,24 +20,24 @@ import {
   type ScheduleRow,
 } from './schedules.queries.ts'
 
-/** How often due schedules are looked for: a task begins at most so much later than it is due. */
+/** Poll interval for due schedules: the maximum delay of a task. */
 const pollInterval_ms = 1000
-/** Schedules that one look finds. */
+/** Maximum number of schedules per poll. */
 const batch = 200
-/** Due schedules that one process acts for at the same time: midnight comes for many at once. */
+/** Number of due schedules that one process handles concurrently. */
 const concurrency = 4
 
 type Parts = Pick<Context, 'sql' | 'log' | 'engine'>
 
 /** Creates the scheduled tasks of agents. */
 export interface Scheduler {
-  /** Resolves when what has begun is done, and stops. */
+  /** Stops, and resolves when started work is done. */
   stop(): Promise<void>
 }
 
 /**
- * Every process looks for due schedules. The process that locks one sets its next due time and creates its task in the
- * same transaction. So each due time makes one task, however many processes look and whichever of them dies.
+ * Every process polls for due schedules. The process that locks one sets its next due time and creates its task in
+ * the same transaction, so each due time creates exactly one task with any number of processes and crashes.
  */
 export function startScheduler(parts: Parts): Scheduler {
   let isStopped = false
@@ -46,7 +46,7 @@ export function startScheduler(parts: Parts): Scheduler {
   }
   const job = startPeriodic(look, {
     every_ms: pollInterval_ms,
-    onError: (error) => parts.log.warn({ err: error }, 'due schedules could not be read; they will be read again'),
+    onError: (error) => parts.log.warn({ err: error }, 'due schedules could not be read; retrying'),
   })
   return {
     async stop() {
@@ -57,8 +57,8 @@ export function startScheduler(parts: Parts): Scheduler {
 }
 
 /**
- * Acts for the schedules that are due now; returns how many it found. One that fails is logged, stays due and is tried
- * again with the next look; it does not keep the others from their tasks.
+ * Handles the schedules that are due now; returns their number. If one fails, the error is logged and the schedule
+ * stays due for the next poll; the others are not affected.
  */
 export async function runDue(parts: Parts): Promise<number> {
   const due = await listDueSchedules(parts.sql, batch)
@@ -68,7 +68,7 @@ export async function runDue(parts: Parts): Promise<number> {
       try {
         await parts.sql.begin((tx) => act(parts, tx, found))
       } catch (error) {
-        parts.log.warn({ err: error, schedule_id: found.id }, 'a schedule is due and failed; it will be tried again')
+        parts.log.warn({ err: error, schedule_id: found.id }, 'a due schedule failed; retrying')
       }
     }
   }
@@ -96,18 +96,18 @@ async function situationOf(tx: Sql, { id }: ScheduleRow, agent: NewTask['agent']
   }
 }
 
-/** A pattern that is no longer understood, because its time zone is gone, pauses its schedule instead of failing for ever. */
+/** Pauses a schedule whose expression or time zone is no longer valid, instead of failing forever. */
 function decideSafely(schedule: ScheduleRow & { now: string }, situation: Situation, now: Date): Decision | undefined {
   try {
     return decide(schedule, situation, now)
   } catch (error) {
     if (!(error instanceof CronError)) throw error
-    const message = `It was paused: ${error.field} ${error.message}.`
+    const message = `The schedule was paused: ${error.field} ${error.message}.`
     return { due: schedule.next_run_at ?? schedule.now, next: null, fault: { code: 'refused', message } }
   }
 }
 
-/** Creates the task. What the engine refuses is rolled back alone and becomes the reason why there is no task. */
+/** Creates the task in a savepoint. If the engine refuses it, returns the reason. */
 async function create(
   parts: Parts,
   tx: Sql,
@@ -123,7 +123,7 @@ async function create(
   }
 }
 
-/** Shown in the agent's log and in the schedule: no due time is lost silently. */
+/** Records in the agent's log and in the schedule why a due time created no task. */
 async function skip(
   tx: Sql,
   schedule: ScheduleRow & { now: string },

@@ -9,7 +9,7 @@ import { isId } from '../../platform/ids.ts'
 import { CronError } from './cron.ts'
 import { nextRuns, type Timing } from './due.ts'
 
-/** A schedule as it is kept. */
+/** The row of a schedule. */
 export interface ScheduleRow extends Timing {
   id: string
   project_id: number
@@ -32,7 +32,7 @@ export interface ScheduleRow extends Timing {
   updated_at: string
 }
 
-/** What its owner says of a schedule. */
+/** The members of a schedule that users set. */
 export type ScheduleContent = Pick<
   ScheduleRow,
   | 'name'
@@ -48,7 +48,7 @@ export type ScheduleContent = Pick<
   | 'catch_up'
 >
 
-/** Names a schedule by its own and its project's identifier: another project's does not exist. */
+/** Key of a schedule within its project. */
 export interface ScheduleKey {
   id: string
   project_id: number
@@ -58,12 +58,15 @@ const columns = (sql: Sql) => sql.fragment`
   id, project_id, agent_id, thread_id, name, cron, time_zone, input, priority, timeout_seconds, budget, metadata, status, overlap, catch_up,
   next_run_at, last_run_at, last_task_id, tasks_created, skipped, last_error, created_by, created_at, updated_at`
 
-/** A schedule as it is answered. */
+/** A schedule in a response. */
 export function scheduleView(row: ScheduleRow) {
   return { ...row, project_id: projectId(row.project_id), next_runs: runsOf(row) }
 }
 
-/** Without those that the pattern gives where this version no longer understands it: it can still be read and repaired. */
+/**
+ * The next due times. If the expression is no longer valid, only the stored one, so that the schedule can still be
+ * read and repaired.
+ */
 function runsOf(row: ScheduleRow): string[] {
   const { next_run_at } = row
   if (next_run_at === null) return []
@@ -76,7 +79,7 @@ function runsOf(row: ScheduleRow): string[] {
 }
 
 /**
- * A schedule of a project; throws 404 for a missing one. With `lock` it cannot change for the rest of the transaction.
+ * A schedule of a project; throws 404 if it does not exist. With `lock` its row is locked until the transaction ends.
  */
 export async function requireSchedule(sql: Sql, key: ScheduleKey, { lock = false } = {}): Promise<ScheduleRow> {
   const [row] = isId('sched', key.id)
@@ -88,7 +91,7 @@ export async function requireSchedule(sql: Sql, key: ScheduleKey, { lock = false
   return row
 }
 
-/** A page of a project's schedules, the newest first, and how many there are. */
+/** A page of a project's schedules, newest first, and their total number. */
 export async function listSchedules(
   sql: Sql,
   filter: {
@@ -110,7 +113,7 @@ export async function listSchedules(
   return { schedules, total: count?.total ?? 0 }
 }
 
-/** Keeps a new schedule, active. */
+/** Inserts an active schedule. */
 export async function insertSchedule(
   sql: Sql,
   schedule: ScheduleContent & ScheduleKey & Pick<ScheduleRow, 'agent_id' | 'next_run_at' | 'created_by'>,
@@ -123,7 +126,7 @@ export async function insertSchedule(
     values (${id}, ${project_id}, ${agent_id}, ${thread_id}, ${name}, ${cron}, ${time_zone}, ${jsonb(input)}, ${priority},
       ${timeout_seconds}, ${jsonb(budget)}, ${jsonb(metadata)}, ${overlap}, ${catch_up}, ${next_run_at}, ${created_by})
     returning ${columns(sql)}`
-  // Removed since they were looked up.
+  // The project, agent or thread was deleted since it was looked up.
   const missingParents: ConstraintAnswers = {
     schedule_agent_id_fkey: () => notFound('agent_not_found', 'agent', agent_id),
     schedule_thread_id_fkey: () => notFound('thread_not_found', 'thread', thread_id ?? ''),
@@ -150,7 +153,7 @@ export async function updateSchedule(
   return row!
 }
 
-/** Pauses a locked schedule, or makes it active from a due time on. */
+/** Pauses a locked schedule, or activates it with a next due time. */
 export async function moveSchedule(tx: Sql, { id }: ScheduleKey, next_run_at: string | null): Promise<ScheduleRow> {
   const [row] = await tx.run<ScheduleRow>(tx.fragment`
     update schedule set status = ${next_run_at === null ? 'paused' : 'active'}, next_run_at = ${next_run_at},
@@ -163,15 +166,15 @@ export async function deleteSchedule(sql: Sql, { id }: ScheduleKey): Promise<boo
   return (await sql`delete from schedule where id = ${id} returning id`).length > 0
 }
 
-/** Schedules that are due by the database's clock, those that wait longest first. */
+/** Schedules that are due by the database's clock, longest overdue first. */
 export async function listDueSchedules(sql: Sql, limit: number): Promise<{ id: string; agent_id: string }[]> {
   return sql`
     select id, agent_id from schedule where status = 'active' and next_run_at <= now() order by next_run_at, id limit ${limit}`
 }
 
 /**
- * Locks a schedule that is still due, with the moment of the transaction; undefined where another process has it or had
- * it. Its agent is locked first (`lockAgentOf`), in the order in which an agent's removal locks the two.
+ * Locks a schedule that is still due, with the time of the transaction; undefined if another process handles or has
+ * handled it. The agent is locked first (`lockAgentOf`), in the lock order of an agent's deletion.
  */
 export async function lockDueSchedule(tx: Sql, id: string): Promise<(ScheduleRow & { now: string }) | undefined> {
   const [row] = await tx.run<ScheduleRow & { now: string }>(tx.fragment`
@@ -180,7 +183,10 @@ export async function lockDueSchedule(tx: Sql, id: string): Promise<(ScheduleRow
   return row
 }
 
-/** An agent as creating a task needs it; it cannot be moved or removed for the rest of the transaction. */
+/**
+ * Locks an agent, so that it cannot change its state or be deleted until the transaction ends, and returns what
+ * creating a task needs.
+ */
 export async function lockAgentOf(tx: Sql, agent_id: string): Promise<NewTask['agent'] | undefined> {
   const [row] = await tx<NewTask['agent']>`
     select id, project_id, version, status, settles_to,
@@ -189,32 +195,32 @@ export async function lockAgentOf(tx: Sql, agent_id: string): Promise<NewTask['a
   return row
 }
 
-/** Whether a task of a schedule has not ended. */
+/** Whether a schedule has an open task. */
 export async function hasOpenTask(sql: Sql, schedule_id: string): Promise<boolean> {
   const [open] = await sql`
     select 1 from task where schedule_id = ${schedule_id} and status in ('queued', 'running', 'waiting') limit 1`
   return open !== undefined
 }
 
-/** Notes the task that a locked schedule has created in this transaction. */
+/** Records the created task of a locked schedule. */
 export async function noteTask(tx: Sql, id: string, task_id: string): Promise<void> {
   await tx`
     update schedule set last_run_at = now(), last_task_id = ${task_id}, tasks_created = tasks_created + 1, last_error = null
     where id = ${id}`
 }
 
-/** Notes why a locked schedule has created none. */
+/** Records why a locked schedule created no task. */
 export async function noteError(tx: Sql, id: string, fault: NonNullable<ScheduleRow['last_error']>): Promise<void> {
   await tx`update schedule set skipped = skipped + 1, last_error = ${jsonb(fault)} where id = ${id}`
 }
 
-/** Moves a locked schedule on to its next due time; without one it is paused. */
+/** Sets the next due time of a locked schedule; null pauses it. */
 export async function advanceSchedule(tx: Sql, id: string, next: string | null): Promise<void> {
   await tx`
     update schedule set next_run_at = ${next}, status = ${next === null ? 'paused' : 'active'} where id = ${id}`
 }
 
-/** Whether a thread is one of an agent's. */
+/** Whether a thread belongs to an agent. */
 export async function isThreadOf(sql: Sql, thread_id: string, agent_id: string): Promise<boolean> {
   const [row] = await sql`select 1 from thread where id = ${thread_id} and agent_id = ${agent_id}`
   return row !== undefined

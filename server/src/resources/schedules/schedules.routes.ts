@@ -37,7 +37,7 @@ import {
   type ScheduleRow,
 } from './schedules.queries.ts'
 
-/** Schedules. */
+/** Routes of schedules. */
 export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   handle(app, http, operations.listSchedules, {
     load: loadProject,
@@ -125,7 +125,7 @@ export function scheduleRoutes(app: FastifyInstance, http: HttpContext, context:
     run: ({ sql, loaded, actor }) =>
       sql.begin(async (tx) => {
         const deleted = await deleteSchedule(tx, loaded)
-        // Of two that delete it one finds nothing any more.
+        // A concurrent request may have deleted it.
         if (!deleted) await requireSchedule(tx, loaded)
         else await recordAudit(tx, actor, { action: 'schedule.deleted', ...auditKey(loaded), before: audited(loaded) })
         return { message: 'Schedule deleted', schedule_id: loaded.id }
@@ -162,7 +162,7 @@ async function pause(tx: Sql, key: ScheduleKey, actor: Actor) {
   return result('Schedule paused', row)
 }
 
-/** Due again from now on: what passed while it was paused was not missed. */
+/** Resumes a schedule from now on; due times during the pause do not count as missed. */
 async function resume(tx: Sql, key: ScheduleKey, actor: Actor) {
   const before = await requireSchedule(tx, key, { lock: true })
   const row =
@@ -172,7 +172,7 @@ async function resume(tx: Sql, key: ScheduleKey, actor: Actor) {
   return result('Schedule resumed', row)
 }
 
-/** A schedule as the audit log compares it: what people decide about it, without what became of it. */
+/** The members of a schedule for the audit log: those that users set. */
 function audited(row: ScheduleRow) {
   const { id, agent_id, thread_id, name, status, cron, time_zone, input, priority, timeout_seconds } = row
   const { budget, metadata, overlap, catch_up, created_by, created_at } = row
@@ -206,7 +206,7 @@ type Change = { [Key in keyof ScheduleContent]?: ScheduleContent[Key] | undefine
 
 const merged = Type.Object({ budget: TaskBudget, metadata: MetadataInput })
 
-/** A schedule with what a body changes; what is merged must keep its bounds as a whole. */
+/** The content of a schedule after a change. Merged members must respect their bounds as a whole. */
 function changed(before: ScheduleRow, body: Change): ScheduleContent {
   const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as Change
   const content = {
@@ -228,7 +228,7 @@ async function nextAfterChange(tx: Sql, before: ScheduleRow, content: ScheduleCo
   return before.status === 'paused' ? null : next
 }
 
-/** The first due time after a moment; a pattern that means nothing, or never comes, is the caller's fault. */
+/** The first due time; throws 400 for an invalid expression or one that is never due. */
 function requireDue(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date): string {
   try {
     const next = firstDue(timing, now)
@@ -245,7 +245,7 @@ function requireDue(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date):
   throw invalid({ field: 'cron', message: 'is never due', code: 'invalid_format', provided: timing.cron })
 }
 
-/** A pattern that means nothing is an error of its field; one that is never due has no times. */
+/** The due times of a preview; throws 400 for an invalid expression. */
 function previewRuns(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date): string[] {
   try {
     return nextRuns(timing, null, now)
@@ -260,7 +260,7 @@ function previewRuns(timing: Pick<ScheduleRow, 'cron' | 'time_zone'>, now: Date)
   }
 }
 
-/** Due by the clock that all processes share. */
+/** The current time by the database's clock, which all processes share. */
 async function databaseNow(sql: Sql): Promise<Date> {
   const [row] = await sql<{ now: string }>`select now() as now`
   return new Date(row!.now)

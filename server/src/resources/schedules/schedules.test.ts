@@ -51,7 +51,7 @@ const moved = (id: string, was: { tasks_created: number; skipped: number } = { t
 const errorOf = ({ status, body }: Reply) => [status, body.error.code, body.error.details?.[0]?.field]
 
 describe('a schedule', () => {
-  it('a schedule is created with its next due time and its defaults, read, listed, and gone', async () => {
+  it('a schedule is created with its next due time and defaults, read, listed and deleted', async () => {
     const agent_id = await makeAgent()
     const made = await make(agent_id, { name: 'Cafe\u0301', cron: ' 30   7 * *  mon-fri ', time_zone: 'Europe/Berlin' })
     const { id, next_run_at, next_runs, created_at, updated_at, ...rest } = made
@@ -100,7 +100,7 @@ describe('a schedule', () => {
     }
   })
 
-  it('a schedule with a pattern that means nothing or never comes is refused at cron', async () => {
+  it('a schedule with a pattern that is invalid or never due is refused with the field cron', async () => {
     const agent_id = await makeAgent()
     for (const cron of ['0 0 30 2 *', '* * * * * *', 'now', '61 * * * *', '? * * * *'])
       assert.deepEqual(errorOf(await create(agent_id, { cron })), [400, 'validation_error', 'cron'], cron)
@@ -112,7 +112,7 @@ describe('a schedule', () => {
     ])
   })
 
-  it('a schedule with any other member out of its bounds is refused at that member', async () => {
+  it('a schedule with any other invalid member is refused with that field', async () => {
     const agent_id = await makeAgent()
     for (const [field, body] of [
       ['time_zone', { time_zone: 'Mars/Olympus' }],
@@ -143,7 +143,7 @@ describe('a schedule', () => {
     }
   })
 
-  it('a schedule is changed member by member; a new pattern counts from now', async () => {
+  it('a schedule is changed member by member, and a new pattern applies from now on', async () => {
     const made = await make(await makeAgent(), {
       timeout_seconds: 60,
       budget: { max_tokens: 10, max_steps: 2 },
@@ -167,7 +167,7 @@ describe('a schedule', () => {
     assert.ok(Date.parse(changed.next_run_at) <= Date.now() + 3_600_000)
   })
 
-  it('a schedule of another project does not exist, and needs the scope to be changed', async () => {
+  it('a schedule of another project is 404, and a change requires the scope', async () => {
     const { id } = await make(await makeAgent())
     const other = await createProject(test.send, 'elsewhere')
     assert.equal((await test.send('GET', `${other.path}/schedules/${id}`)).status, 404)
@@ -179,7 +179,7 @@ describe('a schedule', () => {
 })
 
 describe('a schedule that is due', () => {
-  it('a schedule that is due creates one task, in the name of its owner, with what it says', async () => {
+  it('a due schedule creates one task with its input, on behalf of its owner', async () => {
     const { id } = await make(await makeAgent(), { priority: 7, cron: '0 0 1 1 *' })
     await makeDue(id)
     const row = await moved(id)
@@ -193,7 +193,7 @@ describe('a schedule that is due', () => {
     assert.deepEqual([task.status, task.schedule_id, task.output.content], ['completed', id, 'Report.'])
   })
 
-  it('a schedule that is due goes on with its thread', async () => {
+  it('a due schedule continues its thread', async () => {
     const agent_id = await makeAgent()
     const { body: thread } = await send('POST', '/threads', { agent_id })
     const { id } = await make(agent_id, { thread_id: thread.id, overlap: 'queue' })
@@ -212,7 +212,7 @@ describe('a schedule that is due', () => {
     )
   })
 
-  it('a schedule that is due leaves a time out while its last task is open, and says so', async () => {
+  it('a due schedule skips a time while its last task is open, and records it', async () => {
     const agent_id = await makeAgent()
     await send('POST', `/agents/${agent_id}/pause`)
     const { id } = await make(agent_id)
@@ -228,7 +228,7 @@ describe('a schedule that is due', () => {
     assert.deepEqual([third.tasks_created, third.skipped, third.last_error], [2, 1, null])
   })
 
-  it('a schedule that is due of an agent that is stopped brings no task, a warning in its log, and the reason', async () => {
+  it("a due schedule of a stopped agent creates no task, but a warning in the agent's log with the reason", async () => {
     const agent_id = await makeAgent()
     await send('POST', `/agents/${agent_id}/stop`)
     const { id } = await make(agent_id)
@@ -242,7 +242,7 @@ describe('a schedule that is due', () => {
     assert.match(body.logs[0].message, /^Schedule report created no task: The agent is stopped/)
   })
 
-  it('long ago catches up once, or not at all', async () => {
+  it('a schedule due long ago creates one task, or none if set to skip', async () => {
     const agent_id = await makeAgent()
     const [once, none] = [
       await make(agent_id, { cron: '0 0 * * *' }),
@@ -254,7 +254,7 @@ describe('a schedule that is due', () => {
     assert.deepEqual([missed.tasks_created, missed.last_error.code], [0, 'missed'])
   })
 
-  it('a schedule that is due in a time zone that is gone is paused, and says why', async () => {
+  it('a due schedule whose time zone no longer exists is paused with the reason', async () => {
     const { id } = await make(await makeAgent())
     await test.sql`update schedule set time_zone = 'Atlantis/Capital' where id = ${id}`
     await makeDue(id)
@@ -263,7 +263,7 @@ describe('a schedule that is due', () => {
     assert.deepEqual(errorOf(await send('POST', `/schedules/${id}/resume`)), [400, 'validation_error', 'time_zone'])
   })
 
-  it('a schedule that is due goes with its agent, and with its thread', async () => {
+  it('a schedule is deleted with its agent or thread', async () => {
     const agent_id = await makeAgent()
     const thread_id = newId('thread')
     await test.sql`insert into thread (id, project_id, agent_id, created_by)
@@ -277,7 +277,7 @@ describe('a schedule that is due', () => {
 })
 
 describe('pause, resume and trigger', () => {
-  it('a paused one is not due, and what passed meanwhile is not made up for', async () => {
+  it('a paused schedule is not due, and missed times are not made up for', async () => {
     const { id, next_run_at } = await make(await makeAgent(), { cron: '@hourly' })
     for (const _ of [1, 2]) {
       const { body } = await send('POST', `/schedules/${id}/pause`)
@@ -293,7 +293,7 @@ describe('pause, resume and trigger', () => {
     assert.deepEqual([tasks_created, skipped], [0, 0])
   })
 
-  it('trigger creates a task now, also while paused and while one is open', async () => {
+  it('triggering a schedule creates a task now, also while it is paused or a task is open', async () => {
     const agent_id = await makeAgent()
     await send('POST', `/agents/${agent_id}/pause`)
     const { id, next_run_at } = await make(agent_id)
@@ -306,7 +306,7 @@ describe('pause, resume and trigger', () => {
     assert.deepEqual([last_task_id, tasks_created, state], [second.id, 2, 'paused'])
   })
 
-  it('trigger of a stopped agent is refused', async () => {
+  it('triggering a schedule of a stopped agent is refused', async () => {
     const agent_id = await makeAgent()
     const { id } = await make(agent_id)
     await send('POST', `/agents/${agent_id}/stop`)
@@ -317,7 +317,7 @@ describe('pause, resume and trigger', () => {
     )
   })
 
-  it('trigger with an Idempotency-Key is one task', async () => {
+  it('triggering a schedule with an Idempotency-Key creates one task', async () => {
     const { id } = await make(await makeAgent())
     const headers = { 'idempotency-key': 'once' }
     const trigger = () => test.send('POST', `${project}/schedules/${id}/trigger`, { headers })

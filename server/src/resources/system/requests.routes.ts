@@ -6,7 +6,7 @@ import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/lists/pagination.ts'
 import { nameCredentials } from '../api-keys/credential-names.queries.ts'
 
-/** What this process was asked lately, for the administrators of an organization. */
+/** Route of the recent requests to this process, for the administrators of an organization. */
 export function requestRoutes(app: FastifyInstance, http: HttpContext, recent: RecentRequests): void {
   handle(app, http, listRequests, {
     run: async ({ sql, principal, query: { limit, offset, ...filter } }) => {

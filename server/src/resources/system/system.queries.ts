@@ -1,7 +1,7 @@
 import { lease_seconds } from '../../engine/maintenance/leases.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** A process of the service, and whether its lease has not run out. */
+/** A process of the service, and whether its lease is valid. */
 export interface WorkerRow {
   id: string
   slots: number
@@ -13,10 +13,10 @@ export interface WorkerRow {
   drained_at: string | null
 }
 
-/** Processes that are listed at most: rows of processes that are gone are removed by the upkeep. */
+/** Maximum number of listed processes. Maintenance removes rows of ended processes. */
 const workersMax = 100
 
-/** Of the table `worker w`. */
+/** Columns of the table `worker w`. */
 const columns = ({ fragment }: Sql): Fragment => fragment`
   w.id, w.slots, w.started_at, w.seen_at, w.draining_since, w.drained_at,
   w.seen_at > now() - make_interval(secs => ${lease_seconds}) as is_alive,
@@ -41,7 +41,7 @@ export async function hasWorker(sql: Sql, id: string): Promise<boolean> {
   return rows.length > 0
 }
 
-/** Asks a worker to drain, or to take tasks again. Undefined where its row is gone. */
+/** Requests a worker to drain or to resume. Undefined if it does not exist. */
 export async function updateDrain(tx: Sql, id: string, drains: boolean): Promise<WorkerRow | undefined> {
   const [row] = await tx.run<WorkerRow>(tx.fragment`
     update worker w set
@@ -51,14 +51,14 @@ export async function updateDrain(tx: Sql, id: string, drains: boolean): Promise
   return row
 }
 
-/** The version of PostgreSQL, and what the database takes on disk. */
+/** The version of PostgreSQL, and the size of the database on disk. */
 export async function readDatabase(sql: Sql): Promise<{ version: string; bytes: number }> {
   const [row] = await sql<{ version: string; bytes: number }>`
     select split_part(current_setting('server_version'), ' ', 1) as version, pg_database_size(current_database())::bigint as bytes`
   return row!
 }
 
-/** Whether one organization alone uses the service: then what is of the installation is of it. */
+/** Whether the service has only one organization, whose administrators may then see the whole installation. */
 export async function hasOneOrganization(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ is_alone: boolean }>`
     select count(*) = 1 as is_alone from (select from organization limit 2) two`

@@ -20,7 +20,7 @@ import {
   type WorkerRow,
 } from './system.queries.ts'
 
-/** The installation as its administrators see it, and the removal of what has outlived its retention. */
+/** Routes of the installation: its state, the removal of expired data, and draining of workers. */
 export function systemRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   handle(app, http, getSystem, {
     run: async ({ sql }) => {
@@ -52,7 +52,7 @@ export function systemRoutes(app: FastifyInstance, http: HttpContext, context: C
     },
   })
 
-  // Requests at the same time share one pass.
+  // Concurrent requests share one run.
   let current: Promise<boolean> | undefined
   handle(app, http, purgeSystem, {
     run: async ({ sql, principal, actor }) => {
@@ -85,7 +85,7 @@ export function systemRoutes(app: FastifyInstance, http: HttpContext, context: C
     })
 }
 
-/** The id of the worker that a path names, which exists for an organization that alone uses the service. */
+/** The worker id of a path; throws 404 if it does not exist or the service has several organizations. */
 async function findWorker({ sql, params: { worker_id = '' } }: Loading): Promise<string> {
   const isFound = isId('worker', worker_id) && (await hasOneOrganization(sql)) && (await hasWorker(sql, worker_id))
   if (!isFound) throw notFound('worker_not_found', 'worker', worker_id.slice(0, 100))
@@ -96,7 +96,7 @@ function takesNoTasks(id: string): Problem {
   return new Problem(
     'resource_conflict',
     { resource_type: 'worker', resource_id: id },
-    { message: 'This process only answers requests, so it has no tasks to drain. Stop it at any time.' },
+    { message: 'This process only serves requests and runs no tasks, so it need not be drained. Stop it at any time.' },
   )
 }
 

@@ -39,7 +39,7 @@ describe('the system', () => {
     assert.ok(!text.includes(secret))
   })
 
-  it('removes expired data when an administrator asks for it', async () => {
+  it('an administrator can have expired data removed', async () => {
     await service.sql`
       insert into refusal_hour (org_id, hour, subject, bucket, user_id, refused, last_at)
       select id, now() - interval '60 days', 'key_x', 'general', 'user_x', 1, now() - interval '60 days' from organization`
@@ -49,7 +49,7 @@ describe('the system', () => {
     assert.deepEqual(await service.sql`select 1 from refusal_hour where hour < now() - interval '59 days'`, [])
   })
 
-  it('drains a worker for administrators until it is resumed, and records both once', async () => {
+  it('an administrator drains a worker until it is resumed, and each is audited once', async () => {
     const [worker] = (await read()).body.installation.workers
     const drain = () => service.send('POST', `${path}/workers/${worker.id}/drain`, {})
     const { status, body } = await drain()
@@ -72,7 +72,7 @@ describe('the system', () => {
     )
   })
 
-  it('a draining worker whose row other processes removed drains still', async () => {
+  it('a draining worker whose row was removed by another process is still draining', async () => {
     const { worker_id } = service.service.context.engine
     await service.send('POST', `${path}/workers/${worker_id}/drain`, {})
     const row = () => service.sql<{ drained_at: string | null }>`select drained_at from worker where id = ${worker_id}`
@@ -82,7 +82,7 @@ describe('the system', () => {
     await service.send('POST', `${path}/workers/${worker_id}/resume`, {})
   })
 
-  it('a worker is drained by administrators alone, where it exists and takes tasks', async () => {
+  it('only administrators can drain a worker, and only an existing one that takes tasks', async () => {
     const { worker_id } = service.service.context.engine
     const of = (id: string, verb: string) => `${path}/workers/${id}/${verb}`
     const { org_id } = ownerOf(service)
@@ -108,7 +108,7 @@ describe('the system', () => {
     assert.equal(row!.draining_since, null)
   })
 
-  it('the system is shown to administrators alone, and not where organizations share it', async () => {
+  it('only administrators see the system, and nobody on an installation with several organizations', async () => {
     const reader = await makeKey(service, ownerOf(service), ['read'])
     assert.equal((await service.send('GET', path, { key: reader.key })).status, 403)
     const stranger = await makeKey(service, await makePerson(service), ['admin'])
@@ -119,7 +119,7 @@ describe('the system', () => {
       assert.equal((await service.send('POST', `${path}/workers/${worker_id}/${verb}`, {})).status, 404)
   })
 
-  it('lists recent requests, found by what they are, without queries and reads of the console', async () => {
+  it('recent requests are listed by filters, without query strings and without reads of the console', async () => {
     const owner = ownerOf(service)
     const { key, id } = await makeKey(service, owner, ['read'])
     const missing = `/api/v1/projects/999999/agents?search=${secret}`

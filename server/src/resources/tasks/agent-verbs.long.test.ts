@@ -119,7 +119,7 @@ const rightAway = ['while its model streams', 'while its tool is called']
 
 for (const [name, situation] of Object.entries(situations)) {
   describe(`a task ${name}`, () => {
-    it(`a task ${name} is finished by a pause at the step in flight, and goes on with start`, async () => {
+    it(`a task ${name} finishes its current step on a pause, and continues on a start`, async () => {
       const { path, task } = await arrange(situation)
       await verb(path, 'pause')
       await situation.go(task)
@@ -130,7 +130,7 @@ for (const [name, situation] of Object.entries(situations)) {
       for (const step of steps) assert.equal(step.attempt, 1, 'nothing is repeated')
     })
 
-    it(`a task ${name} is put aside by stop and goes on with start`, async () => {
+    it(`a task ${name} is parked by a stop and continues on a start`, async () => {
       const { path, task } = await arrange(situation)
       await verb(path, 'stop')
       assert.equal((await call('POST', `${path}/tasks`, { input: 'no' })).body.error.code, 'agent_not_running')
@@ -147,7 +147,7 @@ for (const [name, situation] of Object.entries(situations)) {
       )
     })
 
-    it(`a task ${name} goes on after a restart`, async () => {
+    it(`a task ${name} continues after a restart`, async () => {
       const { path, task } = await arrange(situation)
       await verb(path, 'restart')
       if (name === 'while its model streams')
@@ -165,7 +165,7 @@ for (const [name, situation] of Object.entries(situations)) {
       assert.equal((await readTask(task.id)).agent_version, 0)
     })
 
-    it(`a task ${name} is canceled at once or by its worker, and the receipt tells what it left`, async () => {
+    it(`a task ${name} is canceled at once or by its worker, and the receipt lists its effects`, async () => {
       const { task } = await arrange(situation)
       const { status, body } = await call('POST', `/tasks/${task.id}/cancel`, { reason: 'enough' })
       assert.deepEqual([status, body.status], rightAway.includes(name) ? [202, 'running'] : [200, 'canceled'])
@@ -187,7 +187,7 @@ for (const [name, situation] of Object.entries(situations)) {
       release()
     })
 
-    it(`a task ${name} is canceled and gone when its agent is deleted`, async () => {
+    it(`a task ${name} is canceled and deleted with its agent`, async () => {
       const { path, task } = await arrange(situation)
       const watching = service.send('GET', `${project}/tasks/${task.id}/events/stream`)
       assert.equal((await call('DELETE', path)).status, 200)
@@ -199,7 +199,7 @@ for (const [name, situation] of Object.entries(situations)) {
 }
 
 describe('a call that is not safe to repeat', () => {
-  it('a call that is not safe to repeat is uncertain in the receipt of a cancellation that came while it was made', async () => {
+  it('an unsafe call that was in progress at a cancellation is uncertain in the receipt', async () => {
     const { task } = await arrange({
       input: () => script(tool('http_request', { url, method: 'POST', body: 'x' }), { text: 'whole' }),
       reached: situations['while its tool is called']!.reached,

@@ -13,19 +13,19 @@ import type { AgentConfig, BudgetState } from '../../engine/task.ts'
 
 const groupMax = 100
 const concurrency = 2
-/** One larger group costs less than two, unless the one that runs is held up so long. */
+/** After so long, a second batch may run beside the first. Before that, one larger batch is cheaper. */
 const apart_ms = 50
 
-/** An agent that is asked to do a task, with all that decides whether it takes one. */
+/** An agent for a new task, with everything that decides whether it accepts the task. */
 export interface AskedAgent extends AgentAndRoom {
-  /** The budgets that the task would spend. */
+  /** The budgets that apply to the task. */
   budgets: readonly BudgetState[]
   standing: AgentStanding
 }
 
 /**
- * The agent of a request for a task; throws 404 where the project or the agent does not exist. Concurrent requests
- * share the statements that read them, unless a request has its own transaction.
+ * Loads the agent of a request that creates a task; throws 404 if the project or the agent does not exist. Concurrent
+ * requests share statements, unless a request has its own transaction.
  */
 export function makeLoadAsked({
   indexed,

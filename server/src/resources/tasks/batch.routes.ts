@@ -21,7 +21,10 @@ import { requireMade, taskView } from './tasks.queries.ts'
 
 type Asked = Handling<typeof createTask, AskedAgent>
 
-/** Many tasks by one request, each answered for itself. `askedFor` makes a task of a body, or throws why it is none. */
+/**
+ * Route that creates many tasks with one request and separate results. `askedFor` makes a task of a body or throws
+ * its problem.
+ */
 export function batchRoutes(
   app: FastifyInstance,
   http: HttpContext,
@@ -54,7 +57,7 @@ export function batchRoutes(
   })
 
   async function taskOf(handling: Handling<typeof createTaskBatch, AskedAgent>, given: unknown): Promise<NewTask> {
-    // As in a request for it alone, null means absent.
+    // As in a separate request, null means absent.
     const one = isObject(given) ? withoutNulls(createTask, given) : given
     const issues = [...unknownInBody(createTask, one), ...check(createTask.body, one)]
     if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
@@ -62,14 +65,14 @@ export function batchRoutes(
     if (urlsIn(body.input).length > 0)
       throw invalid({
         field: 'input',
-        message: 'has a picture by address, which a batch does not take: upload it, and name it by file_id',
+        message: 'has an image by URL, which a batch does not accept. Upload the image and use its file_id',
         code: 'invalid_format',
       })
-    // The body of this task in the place of the whole one.
+    // The body of this task replaces the body of the request.
     return askedFor({ ...handling, body, query: {} })
   }
 
-  /** Stores tasks in one transaction; one that is refused leaves nothing behind. */
+  /** Stores tasks in one transaction; a refused task leaves nothing behind. */
   async function store(tx: Sql, tasks: readonly NewTask[]): Promise<Map<string, TaskRow | Problem>> {
     const made = new Map<string, TaskRow | Problem>()
     const ordinary = tasks.filter((task) => engine.mayShare(task))

@@ -46,7 +46,7 @@ describe('agents that give each other tasks', () => {
   const childrenOf = async (task: { id: string }): Promise<any[]> =>
     (await call('GET', `/tasks?parent_task_id=${task.id}`)).body.tasks
 
-  it('the result of a delegated task is what the model reads, with one slot and three levels', async () => {
+  it('the model reads the result of a delegated task, also with one slot and three levels', async () => {
     const last = await newAgent()
     const middle = await newAgent({ delegates: [{ agent_id: last.id }] })
     const first = await newAgent({ delegates: [{ agent_id: middle.id, description: 'Passes it on.' }] })
@@ -103,7 +103,7 @@ describe('agents that give each other tasks', () => {
     assert.equal(roots.pagination.total, roots.tasks.length)
   })
 
-  it('several tasks are delegated at once, and an input schema is what the tool takes', async () => {
+  it('several tasks are delegated concurrently, and the tool has the input schema of the agent', async () => {
     const input_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
     const worker = await newAgent({ model: 'builtin/echo', input_schema })
     const boss = await newAgent({ delegates: [{ agent_id: worker.id, name: 'count' }] })
@@ -121,7 +121,7 @@ describe('agents that give each other tasks', () => {
     )
   })
 
-  it('a waiting task names the tasks that it waits for, and holds no worker', async () => {
+  it('a waiting task names the tasks that it waits for, and occupies no worker', async () => {
     const slow = await newAgent({ tools: ['request_input'] })
     const boss = await newAgent({ delegates: [{ agent_id: slow.id }] })
     const asks = script({ tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] }, result)
@@ -134,7 +134,7 @@ describe('agents that give each other tasks', () => {
     assert.equal((await ended(task)).output.content, 'It says: It says: The red one.')
   })
 
-  it('a cycle ends at the depth as an error that the model reads', async () => {
+  it('a cycle of delegations ends at the maximum depth with an error that the model reads', async () => {
     const loop = await newAgent({ max_depth: 2 })
     await call('PUT', `/agents/${loop.id}`, { config: { delegates: [{ agent_id: loop.id }] } })
     const nest = (levels: number): string =>
@@ -145,7 +145,7 @@ describe('agents that give each other tasks', () => {
     assert.equal((await call('GET', `/tasks?root_task_id=${task.id}`)).body.pagination.total, 3)
   })
 
-  it('a delegated task that fails, and one of a stopped agent, are errors that the model reads', async () => {
+  it('the model reads an error for a delegated task that fails or whose agent is stopped', async () => {
     const failing = await newAgent()
     const stopped = await newAgent()
     await call('POST', `/agents/${stopped.id}/stop`)
@@ -159,7 +159,7 @@ describe('agents that give each other tasks', () => {
     assert.deepEqual(await childrenOf(two), [])
   })
 
-  it('a cancellation cancels the tasks below first, and the receipt lists their effects', async () => {
+  it('a cancellation cancels the delegated tasks first, and the receipt lists their effects', async () => {
     const tool = { name: 'pay', description: 'x', kind: 'client', safety: 'unsafe' }
     assert.equal((await call('POST', '/tools', tool)).status, 201)
     const payer = await newAgent({ tools: ['pay', 'request_input'] })
@@ -187,7 +187,7 @@ describe('agents that give each other tasks', () => {
     )
   })
 
-  it('a task that ends at its time takes the tasks below with it', async () => {
+  it('a task that times out cancels its delegated tasks', async () => {
     const slow = await newAgent({ tools: ['request_input'] })
     const boss = await newAgent({ delegates: [{ agent_id: slow.id }] })
     const asks = script({ tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] })
@@ -197,7 +197,7 @@ describe('agents that give each other tasks', () => {
     assert.equal((await ended({ id: child_id })).status, 'canceled')
   })
 
-  it('the tasks below spend the budget of the root, together never more', async () => {
+  it('delegated tasks share the budget of the root task and never exceed it together', async () => {
     const worker = await newAgent()
     const boss = await newAgent({ delegates: [{ agent_id: worker.id }] })
     const calls = Array.from({ length: 4 }, (_, i) => to(worker, script({ text: `number ${i} `.repeat(20) })))
@@ -225,7 +225,7 @@ describe('agents that give each other tasks', () => {
     assert.equal((await ended(task)).status, 'completed')
   })
 
-  it('another project’s agent, a version that never was, and two tools of one name, are refused', async () => {
+  it('delegation to an agent of another project, to a missing version, and two tools with one name are refused', async () => {
     const other = await service.send('POST', `${elsewhere}/agents`, { body: { name: 'other' } })
     const own = await newAgent()
     const wrong = [

@@ -2,13 +2,13 @@ import { openaiBounds } from '#contract/doors/openai.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { deleteEndedTasks } from '../../engine/maintenance/door-rows.queries.ts'
 
-/** A task of a tree that is to be erased. */
+/** A task of a tree to erase. */
 interface ErasedTask {
   id: string
   is_open: boolean
 }
 
-/** A task with all below it, locked; empty where it is gone. */
+/** Locks a task with all tasks below it; empty if it does not exist. */
 export async function lockTree(tx: Sql, id: string): Promise<ErasedTask[]> {
   return tx<ErasedTask>`
     with recursive tree as (
@@ -18,7 +18,7 @@ export async function lockTree(tx: Sql, id: string): Promise<ErasedTask[]> {
     select id, finished_at is null as is_open from task where id in (select id from tree) order by id for update`
 }
 
-/** Ended tasks of a project whose metadata contain `metadata` and that nothing delegated, the oldest first. */
+/** Finished root tasks of a project whose metadata contains `metadata`, oldest first. */
 export async function findByMetadata(
   sql: Sql,
   { project_id, metadata, limit }: { project_id: number; metadata: Record<string, unknown>; limit: number },
@@ -28,7 +28,7 @@ export async function findByMetadata(
   return rows.map(({ id }) => id)
 }
 
-/** How many tasks of a project have metadata that contain `metadata`. */
+/** Number of tasks of a project whose metadata contains `metadata`. */
 export async function countByMetadata(
   sql: Sql,
   { project_id, metadata }: { project_id: number; metadata: Record<string, unknown> },
@@ -42,8 +42,8 @@ export async function countByMetadata(
 }
 
 /**
- * Whether a task has ended and its metadata contain `metadata`, as a condition. The index leaves out the member `door`, which every task
- * of a door has.
+ * SQL condition: the task has ended and its metadata contains `metadata`. The index omits the member `door`, which
+ * every task of a foreign protocol has.
  */
 function haveEnded({ fragment }: Sql, metadata: Record<string, unknown>): Fragment {
   const { door: _door, ...own } = metadata
@@ -53,15 +53,12 @@ function haveEnded({ fragment }: Sql, metadata: Record<string, unknown>): Fragme
 }
 
 /**
- * Events and log entries of a task are written within this time after its end. Identifiers of events may be as much older than the
- * task: they are made by the clock of a process, before the statement that stores both.
+ * Events and log entries of a task are written within this time after its end. Ids of events may precede the task by
+ * as much, because the process creates them before the statement that stores both.
  */
 const eventsApart_seconds = 600
 
-/**
- * Removes tasks that have ended, with all that is kept of what they said and did. Events that webhooks were sent keep who and
- * when. The tasks are locked.
- */
+/** Removes locked, finished tasks with all their content. Stored webhook events keep only their metadata. */
 export async function removeTasks(tx: Sql, { ids, org_id }: { ids: readonly string[]; org_id: string }): Promise<void> {
   const all = [...ids]
   await tx`
@@ -78,7 +75,7 @@ export async function removeTasks(tx: Sql, { ids, org_id }: { ids: readonly stri
     delete from agent_log l using task t where t.id = any(${all}) and l.agent_id = t.agent_id and l.task_id = t.id
       and l.timestamp >= t.created_at and l.timestamp < t.finished_at + make_interval(secs => ${eventsApart_seconds})`
   await tx`delete from delegation where child_task_id = any(${all})`
-  // Records of requests have no index by task. Others are gone already.
+  // Records of requests have no index by task; older ones are already removed.
   await tx`
     delete from door_request where task_id = any(${all}) and exists (select from task where id = any(${all}) and metadata ? 'door'
       and finished_at > now() - make_interval(mins => ${openaiBounds.retry_minutes * 4}))`

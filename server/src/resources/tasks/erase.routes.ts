@@ -14,10 +14,10 @@ import { requireProject } from '../projects/projects.queries.ts'
 import { countByMetadata, findByMetadata, lockTree, removeTasks } from './erase.queries.ts'
 import { loadTask } from './task-requests.ts'
 
-/** Trees that one transaction erases. */
+/** Maximum number of trees per transaction. */
 const treesMax = 50
 
-/** Erasure of tasks: one with its tree, or all whose metadata say so. */
+/** Routes that erase tasks: one with its tree, or all with given metadata. */
 export function eraseRoutes(app: FastifyInstance, http: HttpContext, { secrets }: Context): void {
   handle(app, http, operations.deleteTask, {
     load: loadTask,
@@ -52,7 +52,10 @@ export function eraseRoutes(app: FastifyInstance, http: HttpContext, { secrets }
   })
 }
 
-/** Erases a task with all below it, and leaves an entry for each in the audit log. How many there were, or why none was erased. */
+/**
+ * Erases a task with all tasks below it, with an audit log entry for each. Returns the number of tasks, or why none
+ * was erased.
+ */
 async function eraseTree(
   tx: Sql,
   secrets: Secrets,

@@ -31,7 +31,7 @@ describe('many tasks at once, and their erasure', () => {
       return body.status === 'completed' && body
     })
 
-  it('each task of a batch is answered for itself, in order, and those that are good run', async () => {
+  it('each task of a batch gets its own result, in order, and the valid ones run', async () => {
     const tasks = [
       { input: 'one', metadata: { n: 1 } },
       { input: '' },
@@ -61,7 +61,7 @@ describe('many tasks at once, and their erasure', () => {
     assert.equal((await ended(body.results[4].task.id)).priority, 9)
   })
 
-  it('a batch that is sent again under its key creates nothing again, and its size is bounded', async () => {
+  it('a batch with the same Idempotency-Key creates nothing again, and its size is limited', async () => {
     const tasks = Array.from({ length: 50 }, (_, n) => ({ input: `batch ${n}` }))
     const headers = { 'idempotency-key': 'the batch' }
     const [first, again] = [
@@ -76,7 +76,7 @@ describe('many tasks at once, and their erasure', () => {
       assert.equal((await call('POST', `/agents/${agent}/tasks/batch`, { tasks: wrong })).status, 400)
   })
 
-  it('an erased task is nowhere any more, and the audit log keeps who erased it', async () => {
+  it('no data of an erased task is left, and the audit log records who erased it', async () => {
     const script = await createAgent('builtin/script', { tools: ['save_file'] })
     await test.send('POST', '/api/v1/webhooks', {
       body: { url: 'https://hooks.example.com/', events: ['task.*'], secret: 'whsec_0123456789abcdef' },
@@ -118,7 +118,7 @@ describe('many tasks at once, and their erasure', () => {
     assert.ok(events.length > 0 && events.every(({ data }) => data.erased === true && data.output === undefined))
   })
 
-  it('an erased task is not in answers that are kept for a repetition either', async () => {
+  it('an erased task is also removed from stored responses of Idempotency-Keys', async () => {
     const headers = { 'idempotency-key': 'to be erased' }
     const body = { input: secret, metadata: { case: 'kept' } }
     const made = await call('POST', `/agents/${agent}/tasks`, body, headers)
@@ -139,7 +139,7 @@ describe('many tasks at once, and their erasure', () => {
     assert.equal(left.length, 0)
   })
 
-  it('many tasks at once, and their erasure are found by their metadata with an index', async () => {
+  it('tasks are found by their metadata with an index, also for erasure', async () => {
     const plan = await test.sql.begin(async (tx) => {
       await tx`set local enable_seqscan = off`
       await tx`set local enable_indexscan = off`
@@ -150,7 +150,7 @@ describe('many tasks at once, and their erasure', () => {
     assert.match(JSON.stringify(plan), /task_own_metadata/)
   })
 
-  it('an erased task of a protocol leaves no record of its request, and is found by what the service wrote in its metadata', async () => {
+  it('an erased task of a protocol leaves no record of its request, and is found by the metadata of the service', async () => {
     const { name } = (await call('GET', `/agents/${agent}`)).body
     const ask = async (content: string): Promise<string> => {
       const body = { model: name, messages: [{ role: 'user', content }], metadata: { customer: 'c-19' } }
@@ -180,7 +180,7 @@ describe('many tasks at once, and their erasure', () => {
     assert.deepEqual(await recorded(), [])
   })
 
-  it('a task that is open, or has an open task below it, is kept', async () => {
+  it('a task that is open, or has an open delegated task, is not erased', async () => {
     const asking = await createAgent('builtin/script', { tools: ['request_input'] })
     const boss = await createAgent('builtin/script', { delegates: [{ agent_id: asking, name: 'asking' }] })
     const asks = JSON.stringify([{ tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] }])
@@ -195,7 +195,7 @@ describe('many tasks at once, and their erasure', () => {
     assert.equal((await call('GET', `/tasks/${child.id}`)).status, 404)
   })
 
-  it('tasks are erased by what their metadata contain, in this project alone', async () => {
+  it('tasks are erased by metadata, only in their project', async () => {
     const metadata = { customer: 'c-17', order: 1 }
     const ids: string[] = []
     for (let i = 0; i < 3; i++)

@@ -38,7 +38,7 @@ describe('streams and waits of a credential', () => {
     return row!.open
   }
 
-  it('streams and waits of a credential are a hundred at most, over all processes, and exactly so many', async () => {
+  it('a credential has at most a hundred streams and waits over all processes, counted exactly', async () => {
     const leaving = new AbortController()
     let refused = 0
     const waits = Array.from({ length: bounds.open_streams + 30 }, async (_, i) => {
@@ -73,7 +73,7 @@ describe('streams and waits of a credential', () => {
     assert.equal((await test.send('GET', `${task}?wait=1`)).status, 200)
   })
 
-  it('streams and waits of a credential of a process that is gone do not count', async () => {
+  it('streams and waits of a process that has died do not count', async () => {
     await eventually(async () => (await held()) === 0)
     await test.sql`
       insert into open_stream (subject, holders) select id, '{"worker_gone": 100}' from api_key
@@ -82,7 +82,7 @@ describe('streams and waits of a credential', () => {
     await eventually(async () => (await held()) === 0)
   })
 
-  it('streams and waits of a credential take the place of one that has just ended without a write', async () => {
+  it('a new stream or wait replaces one that has just ended without a write to the database', async () => {
     const writes = async () =>
       (await test.sql<{ n: number }>`select xmin::text::bigint as n from open_stream`).map(({ n }) => n)
     /** Two waits, one after the other: the transactions that wrote the counted row after each. */
@@ -100,7 +100,7 @@ describe('streams and waits of a credential', () => {
     await eventually(async () => (await held()) === 0)
   })
 
-  it('streams and waits of a credential are counted once where a request is repeated', async () => {
+  it('streams and waits of a repeated request are counted once', async () => {
     const headers = { 'idempotency-key': 'once' }
     const [first, second] = [
       await test.send('POST', `${agent}/tasks?wait=1`, { headers, body: { input: 'Once.' } }),

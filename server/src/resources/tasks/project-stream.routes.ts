@@ -6,7 +6,7 @@ import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 
-/** The stream of a project. */
+/** Route of a project's stream. */
 export function projectStreamRoutes(app: FastifyInstance, http: HttpContext, { engine }: Context): void {
   handle(app, http, streamProjectEvents, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),

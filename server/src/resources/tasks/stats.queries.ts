@@ -1,6 +1,6 @@
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** Statistics of an agent's tasks for get-agent (spec 2.2, decision D42). */
+/** Statistics of an agent's tasks for `getAgent` (spec 2.2, decision D42). */
 export interface AgentStats {
   total_tasks: number
   completed_tasks: number
@@ -11,12 +11,12 @@ export interface AgentStats {
 }
 
 /**
- * A select of the `AgentStats` of an agent, of which an expression gives the identifier; an expired task counts as failed. Of tasks that
- * have ended it reads the sums of days, hours and minutes, and those that ended since; so a task that was removed after its retention
- * still counts. For connections that plan by index.
+ * SQL for the `AgentStats` of an agent, whose id is an SQL expression. An expired task counts as failed. Ended tasks
+ * are read from sums of days, hours and minutes, plus the tasks since; so tasks that were removed after their
+ * retention still count. For connections that plan by index.
  */
 export function agentStats({ fragment }: Sql, agent_id: Fragment) {
-  // Rows and values leave the planner no other condition of the index, whatever it thinks of the sizes.
+  // This form forces the planner to use the whole index condition, independent of its estimates.
   const rollups = (seconds: number, lo: Fragment, hi: Fragment): Fragment => fragment`
     select completed, failed, canceled, all_microseconds / 1000000.0 as took from task_rollup
     where (agent_id, seconds, bucket) >= (${agent_id}, ${seconds}::int, ${lo}) and (agent_id, seconds, bucket) < (${agent_id}, ${seconds}::int, ${hi})`

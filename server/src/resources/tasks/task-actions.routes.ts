@@ -19,7 +19,7 @@ import { makeWatch, occupyToWatch } from './watch.ts'
 
 const { unread_messages } = operations.taskActionBounds
 
-/** What people do with tasks that are there: they send them messages, and try them again. */
+/** Routes that send messages to tasks and retry them. */
 export function taskActionRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { engine } = context
   const { receiveMessage, received, kept } = makeTaskFiles(context)
@@ -36,7 +36,8 @@ export function taskActionRoutes(app: FastifyInstance, http: HttpContext, contex
           user_id: principal.user_id,
           received: [...pictures.values()],
         })
-        // Looked at behind the engine, which holds the task's row: of two messages at once only one can be the last.
+        // Checked after the engine has locked the task's row, so that two concurrent messages cannot exceed the
+        // limit.
         if (sent.outcome === 'sent') {
           if ((await countUnread(tx, task.id)) > unread_messages) throw tooManyUnread()
           tx.afterCommit(() => kept(request))
@@ -87,7 +88,7 @@ export function taskActionRoutes(app: FastifyInstance, http: HttpContext, contex
   })
 }
 
-/** What a retry takes over. When it may begin is not among it: that was for the first time. */
+/** The members that a retry copies from the task; not `run_after`, which applied to the first run. */
 function sameAs(old: TaskRow) {
   const { input, thread_id, concurrency_key, priority, queue_ttl_seconds, timeout_seconds } = old
   const { max_attempts, budget, output_schema, metadata } = old
@@ -105,7 +106,7 @@ function sameAs(old: TaskRow) {
   }
 }
 
-/** A task goes on behind its last step at the latest. */
+/** Throws 400 if `from_step` is beyond the last step. */
 async function requireStep(sql: Sql, task: TaskRow, from_step: number): Promise<void> {
   const max = await countSteps(sql, task.id)
   if (from_step <= max) return

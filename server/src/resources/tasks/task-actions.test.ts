@@ -62,7 +62,7 @@ describe('a message', () => {
     )
   })
 
-  it('a message is the answer where the task asked for one', async () => {
+  it('a message to a task that waits for an answer is the answer', async () => {
     const agent = await newAgent({ tools: ['request_input'] })
     const task = await give(agent, script(ask, { text: 'You said {{tool_result}}' }))
     assert.deepEqual([task.status, task.wait.reason], ['waiting', 'input'])
@@ -80,7 +80,7 @@ describe('a message', () => {
     )
   })
 
-  it('a message is not taken by a task that has ended', async () => {
+  it('a message to a task that has ended is refused', async () => {
     const task = await give(await newAgent({ model: 'builtin/echo' }), 'x')
     const { status, body } = await send(task, 'Wait!')
     assert.deepEqual(
@@ -89,7 +89,7 @@ describe('a message', () => {
     )
   })
 
-  it('a message is refused where too many are unread, and none of them is lost', async () => {
+  it('a message is refused if too many are unread, and none of those is lost', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
     await call('POST', `${agent}/pause`)
     const task = await give(agent, 'x', {}, 0)
@@ -108,7 +108,7 @@ describe('a message', () => {
     assert.deepEqual(row, { read: limit, positions: limit })
   })
 
-  it('a message has something in it, and not too much', async () => {
+  it('a message that is empty or too long is refused', async () => {
     const agent = await newAgent()
     await call('POST', `${agent}/pause`)
     const task = await give(agent, script(forever), {}, 0)
@@ -123,7 +123,7 @@ describe('a retry', () => {
   const retry = (task: { id: string }, body: object = {}, query = '?wait=10') =>
     call('POST', `/tasks/${task.id}/retry${query}`, body)
 
-  it('a retry is a new task with the same input and limits, and leaves the old one alone', async () => {
+  it('a retry creates a new task with the same input and limits, and does not change the old one', async () => {
     const agent = await newAgent()
     const more = { priority: 7, timeout_seconds: 600, max_attempts: 2, metadata: { ticket: '1' } }
     const old = await give(agent, script({ text: 'again and again' }), more)
@@ -149,7 +149,7 @@ describe('a retry', () => {
     assert.deepEqual([task.status, task.agent_version, task.output?.content], ['completed', 1, 'no script at all'])
   })
 
-  it('a retry from a step keeps those before it, and repeats nothing of them', async () => {
+  it('a retry from a step keeps the earlier steps and repeats none of them', async () => {
     const agent = await newAgent()
     const round = { tool_calls: [lookUp('a'), lookUp('b')] }
     const old = await give(agent, script(round, { text: 'last' }))
@@ -173,7 +173,7 @@ describe('a retry', () => {
     assert.ok(started.every(({ data }) => data.index >= 2))
   })
 
-  it('a retry of a failed task goes on where it failed', async () => {
+  it('a retry of a failed task continues where it failed', async () => {
     const agent = await newAgent()
     const old = await give(agent, script({ tool_calls: [lookUp('a')] }, broken))
     assert.deepEqual([old.status, (await stepsOf(old)).length], ['failed', 3])
@@ -196,7 +196,7 @@ describe('a retry', () => {
     assert.equal((await retry(old)).body.output.content, 'second')
   })
 
-  it('a retry is of a finished task, from a step that it has', async () => {
+  it('a retry requires a finished task and an existing step', async () => {
     const agent = await newAgent()
     const running = await give(agent, script(forever), {}, 0)
     const open = await retry(running)
@@ -219,7 +219,7 @@ describe('a retry', () => {
     assert.equal((await retry(done, { from_step: 1 })).body.output.content, 'x', 'behind the last step')
   })
 
-  it('a retry needs an agent that takes tasks', async () => {
+  it('a retry requires an agent that accepts tasks', async () => {
     const agent = await newAgent()
     const old = await give(agent, script({ text: 'x' }))
     await call('POST', `${agent}/stop`)
@@ -230,7 +230,7 @@ describe('a retry', () => {
     )
   })
 
-  it('a retry is one for the same Idempotency-Key, and a stream for those who ask for one', async () => {
+  it('a retry runs once for an Idempotency-Key, and is streamed if requested', async () => {
     const agent = await newAgent()
     const old = await give(agent, script({ text: 'x' }))
     const path = `${project}/tasks/${old.id}/retry?wait=10`
@@ -244,7 +244,7 @@ describe('a retry', () => {
 })
 
 describe('a wait', () => {
-  it('right after an answer is for what comes next, not for what was answered', async () => {
+  it('a message right after an answer is read before the next call, not as part of the answer', async () => {
     const agent = await newAgent({ tools: ['request_input'] })
     const again = { tool_calls: [{ name: 'request_input', arguments: { question: 'And now?' } }] }
     for (let round = 0; round < 5; round += 1) {
@@ -265,7 +265,7 @@ describe('a wait', () => {
 })
 
 describe('a task that is canceled by force', () => {
-  it('a task that is canceled by force leaves no step that seems to go on, and voids what was streamed', async () => {
+  it('a task that is canceled by force leaves no running step, and its partial stream is discarded', async () => {
     const agent = await newAgent()
     const task = await give(agent, script({ text: 'half' }, forever), {}, 0)
     await eventually(async () => (await stepsOf(task)).some(({ status }) => status === 'started'))
@@ -279,7 +279,7 @@ describe('a task that is canceled by force', () => {
   })
 })
 
-it('a fault inside of a message of the input is named where it is, and nothing else is', async () => {
+it('an error inside a message of the input is reported with its path, without other errors', async () => {
   const { status, body } = await call('POST', `${await newAgent()}/tasks`, {
     input: [{ role: 'nobody', content: 'x' }],
   })

@@ -16,10 +16,10 @@ import { loadTask } from './task-requests.ts'
 
 const none: ReceivedUrls = new Map()
 
-/** What a body has that gives a picture by a URL: looked for before a body is read a second time. */
+/** Occurs in bodies with images by URL; a cheap check before the body is parsed again. */
 const mark = Buffer.from('"url"')
 
-/** What is done before the transactions of requests for tasks and messages: their pictures are taken, and their typed inputs judged. */
+/** Work before the transactions that create tasks and messages: fetching images, and validating typed inputs. */
 export function makeTaskFiles({ database, files, egress }: Context) {
   const loadAsked = makeLoadAsked(database)
   const all = new WeakMap<FastifyRequest, ReceivedUrls>()
@@ -35,7 +35,7 @@ export function makeTaskFiles({ database, files, egress }: Context) {
     all.set(request, received)
     return {
       async release() {
-        // Those that became the task's are complete, and left alone.
+        // Files that became the task's stay.
         if (!all.has(request)) return
         for (const file of received.values()) await files.discard(file)
       },
@@ -77,16 +77,16 @@ export function makeTaskFiles({ database, files, egress }: Context) {
     receiveBatch,
     receive,
     receiveMessage,
-    /** The pictures of a request. */
+    /** The fetched images of a request. */
     received: (request: FastifyRequest): ReceivedUrls => all.get(request) ?? none,
-    /** Notes that they are the task's now. */
+    /** Marks them as taken by the task. */
     kept: (request: FastifyRequest): void => void all.delete(request),
   }
 }
 
 /**
- * Lets the thread for schemas judge inputs by the schemas of their agent, which its project chose: outside of a transaction, because
- * it may take its time.
+ * Validates inputs in the schema thread, outside of a transaction, because users wrote the schemas and validation may
+ * be slow.
  */
 async function judgeInputs(
   { sql, principal: { org_id } }: Loading,
@@ -101,7 +101,7 @@ async function judgeInputs(
   }
 }
 
-/** The configuration of a version; none of one that the agent never had, which is refused later. */
+/** The configuration of a version; empty for an unknown version, which is refused later. */
 async function configOf(sql: Sql, agent_id: string, version: unknown): Promise<Record<string, unknown>> {
   try {
     return (await requireVersion(sql, agent_id, String(version))).config

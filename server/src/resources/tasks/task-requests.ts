@@ -17,19 +17,19 @@ import type { AskedAgent } from './asked-agents.ts'
 import { queueFull, requireRoom, requireTask, requireWorking, type TaskKey } from './tasks.queries.ts'
 import type { BudgetState, CancelRequest } from '../../engine/task.ts'
 
-/** The task that a path names; 404 where it is none of the project's. */
+/** The task of a path; throws 404 if the project does not have it. */
 export async function loadTask({ sql, params, principal }: Loading): Promise<TaskRow> {
   const project = await requireProject(sql, params.project_id!, principal)
   return requireTask(sql, { id: params.task_id!, project_id: project.id })
 }
 
-/** Throws 409 `agent_not_running`, 429 `queue_full` or `budget_exceeded` where an agent takes no further task. */
+/** Throws 409 `agent_not_running`, 429 `queue_full` or `budget_exceeded` if an agent does not accept a task. */
 export async function requireAccepting(sql: Sql, agent: AgentRow, principal: Principal): Promise<void> {
   await requireRoom(sql, agent)
   await requireBudget(sql, agent, principal)
 }
 
-/** The same of an agent that was read with what decides it. */
+/** Like `requireAccepting`, for an agent that was loaded with what decides. */
 export function requireAskedAccepting(agent: AskedAgent): void {
   requireWorking(agent)
   if (agent.is_full) throw queueFull(bounds.queued_tasks)
@@ -41,7 +41,7 @@ async function requireBudget(sql: Sql, { id, project_id }: AgentRow, { org_id, c
   requireUnspent((await findBudgets(sql, [spender])).get(spender) ?? [])
 }
 
-/** Throws 429 `budget_exceeded` where a budget that a task would spend is spent. */
+/** Throws 429 `budget_exceeded` if one of the budgets is exhausted. */
 function requireUnspent(budgets: readonly BudgetState[]): void {
   const spent = budgets.find(isSpent)
   if (!spent) return
@@ -54,7 +54,7 @@ function requireUnspent(budgets: readonly BudgetState[]): void {
   )
 }
 
-/** Cancels a task as its caller asked, with its place in the audit log where this is the first request to cancel it. */
+/** Cancels a task for a caller. The first request to cancel it is recorded in the audit log. */
 export function cancelAsAsked(
   sql: Sql,
   engine: Pick<Engine, 'cancel'>,
@@ -72,7 +72,7 @@ export function cancelAsAsked(
   })
 }
 
-/** Who makes a task by a request, and as part of which trace (W3C Trace Context). */
+/** The creator of a task from a request, with its trace (W3C Trace Context). */
 export function madeBy({
   principal,
   request,

@@ -11,7 +11,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 
 type Given = Static<typeof TaskTool>
 
-/** Names of tools that an agent of this configuration has: those that it names, and those of agents that it may give tasks. */
+/** The tool names of a configuration, including those of delegates. */
 export async function agentToolNames(
   sql: Sql,
   project_id: number,
@@ -24,18 +24,18 @@ export async function agentToolNames(
   return new Set([...names, ...delegated.tools.keys()])
 }
 
-/** What is wrong with the tools that a request gives its task; `taken` are the names that its agent has already. */
+/** Issues with the client tools of a request; `taken` are the agent's tool names. */
 export function taskToolIssues(taken: ReadonlySet<unknown>, tools: readonly Given[]): Issue[] {
   const seen = new Set<string>()
   return tools.flatMap(({ name, parameters, result_schema }, at) => {
     const isTwice = seen.has(name)
     seen.add(name)
     const reason = isBuiltinTool(name)
-      ? 'is the name of a tool of the service itself'
+      ? 'is the name of a built-in tool'
       : taken.has(name)
-        ? 'is the name of a tool that the agent has already'
+        ? 'is the name of a tool that the agent already has'
         : isTwice
-          ? 'is given twice'
+          ? 'is a duplicate'
           : undefined
     return [
       ...(reason === undefined
@@ -47,7 +47,7 @@ export function taskToolIssues(taken: ReadonlySet<unknown>, tools: readonly Give
   })
 }
 
-/** A tool of a request as the task keeps it. */
+/** A client tool of a request in the form that the task stores. */
 export function callerTool({
   parameters = { type: 'object', properties: {} },
   kind: _kind,

@@ -76,7 +76,7 @@ describe('totals of lists of tasks', () => {
     }
   }
 
-  it('totals of lists of tasks are those of a plain count, for any period and state, however far they are summed up', async (t) => {
+  it('totals of lists of tasks equal a plain count, for any period and state, at any state of aggregation', async (t) => {
     t.diagnostic(`CADRE_TEST_SEED=${seed}`)
     const [agent, other, deleted] = [newId('agent'), newId('agent'), newId('agent')]
     await begin()
@@ -114,7 +114,7 @@ describe('totals of lists of tasks', () => {
     }
   })
 
-  it('totals of lists of tasks are exact at every moment while tasks are removed, kept after all, and summed up at once', async () => {
+  it('totals of lists of tasks are exact at every moment while tasks are deleted, rolled back and aggregated concurrently', async () => {
     const [agent, other] = [newId('agent'), newId('agent')]
     await begin()
     await put(agent, 1500, ended)

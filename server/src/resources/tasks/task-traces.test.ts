@@ -47,7 +47,7 @@ async function spansOf(id: string, count: number) {
 }
 
 describe('a traced task', () => {
-  it("a traced task is below its caller's span, with its calls of models and tools, and hands on where it is", async (t) => {
+  it("the span of a traced task is a child of its caller's span, contains its calls of models and tools, and is propagated to them", async (t) => {
     const headers: (string | undefined)[] = []
     const tool = await startLocalServer(t, (request, response) => {
       headers.push(request.headers.traceparent as string | undefined)
@@ -124,7 +124,7 @@ describe('a traced task', () => {
       assert.ok(!receiver.texts.join().includes(secret), secret)
   })
 
-  it('a traced task without a caller is in one trace with all its attempts, which it names', async () => {
+  it('a traced task without a caller has one trace for all of its attempts', async () => {
     const config = { tools: ['current_time'], tool_policies: { current_time: 'ask' } }
     const waiting = await give(config, [{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Done.' }])
     assert.deepEqual([waiting.status, waiting.trace_id], ['waiting', derivedTraceId(waiting.id)])
@@ -143,7 +143,7 @@ describe('a traced task', () => {
     assert.equal(tool?.parentSpanId, attempts.find(({ attributes }) => attributes['cadre.task.attempt'] === 2)?.spanId)
   })
 
-  it('a traced task that fails says so with the code of its error, and each failed call with its own', async () => {
+  it('a traced task that fails records its error code in its span, and each failed call its own', async () => {
     const script = [{ error: { code: 'provider_refused_request', message: 'A private complaint.' } }]
     const task = await give({}, script)
     assert.equal(task.status, 'failed')
@@ -153,7 +153,7 @@ describe('a traced task', () => {
     assert.ok(!receiver.texts.join().includes('private complaint'))
   })
 
-  it('a traced task whose caller does not record is not recorded', async () => {
+  it('a traced task whose caller is not sampled is not recorded', async () => {
     const other = '1af7651916cd43dd8448eb211c80319c'
     const task = await give({ model: 'builtin/echo' }, 'x', { traceparent: `00-${other}-${span_id}-00` })
     assert.deepEqual([task.status, task.trace_id], ['completed', other])
@@ -163,7 +163,7 @@ describe('a traced task', () => {
     assert.deepEqual(await spansOf(other, 0), [])
   })
 
-  it('a traced task with a malformed traceparent is as one without', async () => {
+  it('a traced task with a malformed traceparent is treated as one without', async () => {
     const task = await give({ model: 'builtin/echo' }, 'x', { traceparent: `00-${'0'.repeat(32)}-${span_id}-01` })
     assert.equal(task.trace_id, derivedTraceId(task.id))
   })

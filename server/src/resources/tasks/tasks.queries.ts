@@ -10,7 +10,7 @@ import { addUsages } from '../../engine/journal/task-usage.ts'
 import { isId } from '../../platform/ids.ts'
 import type { Step, TaskArtifact } from '../../engine/task.ts'
 
-/** A task as it is answered. */
+/** A task in a response. */
 export function taskView({ children_usage, ...row }: TaskRow) {
   const usage = wholeUsage(row.usage)
   return {
@@ -21,7 +21,7 @@ export function taskView({ children_usage, ...row }: TaskRow) {
   }
 }
 
-/** Tasks of earlier builds have counted no reasoning. */
+/** Adds absent counts of reasoning tokens, which earlier builds did not store. */
 function wholeUsage(usage: TaskRow['usage']): TaskRow['usage'] {
   if (usage.reasoning_tokens !== undefined) return usage
   const by_model = Object.fromEntries(
@@ -30,13 +30,13 @@ function wholeUsage(usage: TaskRow['usage']): TaskRow['usage'] {
   return { ...usage, reasoning_tokens: 0, by_model }
 }
 
-/** Names a task by its own and its project's identifier: another project's does not exist. */
+/** Key of a task within its project. */
 export interface TaskKey {
   id: string
   project_id: number
 }
 
-/** A task of a project; undefined where it is none, or its agent is gone. */
+/** A task of a project; undefined if it does not exist or its agent is deleted. */
 export async function findTask(sql: Sql, { id, project_id }: TaskKey): Promise<TaskRow | undefined> {
   if (!isId('task', id)) return undefined
   const [row] = await sql.run<TaskRow>(sql.fragment`
@@ -45,7 +45,7 @@ export async function findTask(sql: Sql, { id, project_id }: TaskKey): Promise<T
   return row
 }
 
-/** The same for many, in the order of their keys. */
+/** Tasks by key, in the order of the keys. */
 export async function findTasks(sql: Sql, keys: readonly TaskKey[]): Promise<(TaskRow | undefined)[]> {
   const rows = await sql.run<TaskRow>(sql.fragment`
     select ${taskColumns(sql)} from unnest(${keys.map(({ id }) => id)}::text[], ${keys.map(({ project_id }) => project_id)}::bigint[]) as asked(task_id, of_project)
@@ -58,7 +58,7 @@ export async function findTasks(sql: Sql, keys: readonly TaskKey[]): Promise<(Ta
   })
 }
 
-/** The same; 404 where it is none. */
+/** A task of a project; throws 404 if it does not exist. */
 export async function requireTask(sql: Sql, key: TaskKey): Promise<TaskRow> {
   const row = await findTask(sql, key)
   if (!row) throw notFound('task_not_found', 'task', key.id.slice(0, 100))
@@ -66,8 +66,8 @@ export async function requireTask(sql: Sql, key: TaskKey): Promise<TaskRow> {
 }
 
 /**
- * A task that this transaction has created; throws `missing` where its agent was deleted meanwhile: no client knows its id
- * yet.
+ * A task that this transaction has created. Throws `missing` if its agent was deleted in the meantime, because no
+ * client knows the id of the task yet.
  */
 export async function requireMade(tx: Sql, key: TaskKey, missing: Problem): Promise<TaskRow> {
   const row = await findTask(tx, key)
@@ -75,7 +75,7 @@ export async function requireMade(tx: Sql, key: TaskKey, missing: Problem): Prom
   return row
 }
 
-/** What lists of tasks select by; every member is validated. */
+/** Validated filters of lists of tasks. */
 export interface TaskFilter {
   project_id: number
   agent_id?: string | undefined
@@ -86,25 +86,25 @@ export interface TaskFilter {
   root_task_id?: string | undefined
   parent_task_id?: string | undefined
   schedule_id?: string | undefined
-  /** Only those that no other task has delegated. */
+  /** Only tasks that were not delegated. */
   roots?: boolean | undefined
-  /** By which protocol or trigger they came, as `metadata.door.kind` says. */
+  /** Protocol or trigger of the tasks: `metadata.door.kind`. */
   door?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined
-  /** A part of the input in any case, or the beginning of an identifier: `task_…`. */
+  /** Part of the input, case-insensitive, or the prefix of a task id: `task_…`. */
   search?: string | undefined
   sort: 'created_at' | '-created_at'
-  /** Only those that are sorted after this one; `total` is of them all. */
+  /** Only tasks after this one in the sort order; `total` still counts all matches. */
   after_id?: string | undefined
   limit: number
   offset: number
 }
 
 /**
- * A page of tasks and how many there are. Identifiers sort by the time of creation, so they are the order. The number comes from
- * totals that are kept (`count_tasks` in SQL), which also tell between which identifiers a period of creation is; in a thread the
- * tasks are counted.
+ * A page of tasks and their total number. Ids sort by the time of creation, so they are the sort order. The total
+ * comes from maintained totals (`count_tasks` in SQL), which also map a period of creation to ids; for some filters,
+ * such as a thread, tasks are counted.
  */
 export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
@@ -113,7 +113,7 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
   const conditions = [agent_id ? fragment`agent_id = ${agent_id}` : fragment`project_id = ${project_id}`]
   if (status) conditions.push(fragment`status = ${status}`)
   if (thread_id) conditions.push(fragment`thread_id = ${thread_id}`)
-  // Without a kept total: these are counted.
+  // Filters without a maintained total: matches are counted.
   const isCounted = [thread_id, root_task_id, parent_task_id, schedule_id, roots || undefined, door, error_code].some(
     (one) => one !== undefined,
   )
@@ -141,8 +141,8 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
   if (filter.search !== undefined) return searchTasks(sql, matching(), { ...filter, search: filter.search })
   const order = orderOf(sql, filter.sort)
   if (filter.after_id !== undefined) conditions.push(isAfter(sql, filter.sort, filter.after_id))
-  // Without a name, so that it is planned every time: what is best for the agent with most of all tasks reads all of them for one
-  // with few. Identifiers alone come from an index, however far down the page is.
+  // An unnamed statement, so that it is planned each time: the best plan for an agent with most of the tasks would
+  // read all of them for an // agent with few. Only ids are read for the position of the page, from an index.
   const page = fragment`
     with page as materialized (select id from task where ${matching()} order by ${order} limit ${limit} offset ${offset})
     select ${taskColumns(sql)} from task t where id in (select id from page) order by ${order}`
@@ -156,7 +156,7 @@ const orderOf = ({ fragment }: Sql, sort: TaskFilter['sort']): Fragment =>
 const isAfter = ({ fragment }: Sql, sort: TaskFilter['sort'], id: string): Fragment =>
   sort === 'created_at' ? fragment`id > ${id}` : fragment`id < ${id}`
 
-/** The same of those that have a text, among the newest that meet the condition: as many as `taskSearch` says. */
+/** Searches a text in the newest tasks that pass the other filters, bounded by `taskSearch`. */
 async function searchTasks(
   sql: Sql,
   matching: Fragment,
@@ -164,14 +164,14 @@ async function searchTasks(
 ): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
   const isId = /^task_[0-9a-z]*$/.test(search)
-  // The characters of identifiers come before a brace.
+  // All characters of ids sort before a brace.
   const named = isId ? fragment`and id >= ${search} and id < ${`${search}{`}` : fragment``
   const text = fragment`case jsonb_typeof(input) when 'string' then input #>> '{}' when 'object' then input::text
     else (select string_agg(m->>'content', e'\n') from jsonb_array_elements(input) m) end`
   const contains = isId
     ? fragment`true`
     : fragment`position(lower(${search}::text) in lower(left(${text}, ${taskSearch.characters}))) > 0`
-  // Without a name, as above.
+  // An unnamed statement, as above.
   const found = fragment`
     with newest as materialized (select id, input from task where ${matching} ${named} order by id desc limit ${taskSearch.tasks}),
       found as materialized (select id from newest where ${contains})
@@ -186,7 +186,7 @@ async function searchTasks(
   return { tasks, total }
 }
 
-/** The tasks of a tree from one of them downwards, the oldest first; `tree_tasks` at most. */
+/** A task with the tasks below it, oldest first; up to `tree_tasks`. */
 export async function listTree(
   sql: Sql,
   task_id: string,
@@ -288,7 +288,7 @@ export async function requireRoom(
   if (await isQueueFull(sql, agent.id, bounds.queued_tasks)) throw queueFull(bounds.queued_tasks)
 }
 
-/** Throws 409 `agent_not_running` where an agent's state takes no further task. */
+/** Throws 409 `agent_not_running` if the state of an agent does not accept tasks. */
 export function requireWorking(agent: { id: string; status: string; settles_to: string | null }): void {
   if (agentAcceptsTasks(agent)) return
   throw new Problem(
@@ -298,7 +298,7 @@ export function requireWorking(agent: { id: string; status: string; settles_to: 
   )
 }
 
-/** Files that a task's tools kept as its results, in the order of its steps. */
+/** Files that a task's tools saved as results, in the order of its steps. */
 export async function listArtifacts(sql: Sql, task_id: string): Promise<TaskArtifact[]> {
   const rows = await sql<{ artifact: TaskArtifact }>`
     select a.value as artifact from task_step s

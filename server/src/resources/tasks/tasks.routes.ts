@@ -33,7 +33,7 @@ import {
 } from './tasks.queries.ts'
 import { lastEventId, makeWatch, occupyToWatch } from './watch.ts'
 
-/** Operations of tasks. */
+/** Routes of tasks. */
 export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { engine } = context
   const watch = makeWatch(context)
@@ -148,8 +148,8 @@ export function taskRoutes(app: FastifyInstance, http: HttpContext, context: Con
 }
 
 /**
- * The task that a request asks for. Throws 404 for a version that its agent never had, 400 for a schema that cannot be used, or
- * an input that is not what the agent's version takes.
+ * The task to create for a request. Throws 404 for an unknown version of the agent, and 400 for an invalid schema or
+ * an input that does not match the agent's version.
  */
 async function askedFor(
   handling: Handling<typeof operations.createTask, AskedAgent>,
@@ -173,7 +173,7 @@ async function askedFor(
   return { ...asked, ...of, ...caller, ...metadata, input, received: [...received.values()] }
 }
 
-/** Rows of a tree, parents before children, as nodes within each other. */
+/** Builds nested nodes from the rows of a tree, which has parents before children. */
 function treeOf(rows: Awaited<ReturnType<typeof listTree>>): operations.TaskNode | undefined {
   const nodes = new Map<string, operations.TaskNode>()
   let root: operations.TaskNode | undefined

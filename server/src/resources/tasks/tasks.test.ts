@@ -47,7 +47,7 @@ describe('tasks', () => {
       }>`select type, data from event where agent_id = ${agent.split('/')[2]!} order by id`
     ).filter(({ type }) => type !== 'agent.launched')
 
-  it('a task is answered as it is, or finished for those who wait', async () => {
+  it('creating a task returns it at once, or finished if the request waits', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
     const started = await give(agent, 'Hello there', { metadata: { ticket: '1' } })
     assert.equal(started.status, 201)
@@ -83,7 +83,7 @@ describe('tasks', () => {
     assert.equal((await read(started.body, 10)).status, 'completed')
   })
 
-  it('messages are taken as well as a text, and the last of the user is answered', async () => {
+  it('the input of a task may be messages, of which the last one of the user is answered', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
     const input = [
       { role: 'user', content: 'one' },
@@ -94,7 +94,7 @@ describe('tasks', () => {
     assert.deepEqual([body.output.content, body.input], ['three', input])
   })
 
-  it('an unknown tool is reported to the model, and the task goes on', async () => {
+  it('an unknown tool is reported to the model, and the task continues', async () => {
     const agent = await newAgent({ tools: ['look_up'] })
     const { body } = await give(agent, script({ text: 'Looking.' }, tool, { text: 'It says: {{tool_result}}' }), {}, 10)
     assert.equal(body.status, 'completed')
@@ -115,7 +115,7 @@ describe('tasks', () => {
     assert.ok(logs.some(({ message, context }: any) => message.includes('look_up') && context.task_id === body.id))
   })
 
-  it('events are dense, and a page begins after the sequence that one has', async () => {
+  it('events of a task have no gaps, and a page begins after a given sequence number', async () => {
     const agent = await newAgent()
     const { body } = await give(agent, script({ text: 'a' }, tool, { text: 'b' }), {}, 10)
     const events = await eventsOf(body)
@@ -134,7 +134,7 @@ describe('tasks', () => {
     assert.deepEqual(pagination, { total: events.length, limit: 2, offset: 3, has_more: true })
   })
 
-  it('tasks lists are by project and by agent, by state and time, the newest first', async () => {
+  it('tasks are listed by project, agent, state and time, newest first', async () => {
     const [one, other] = [await newAgent(), await newAgent()]
     const made = []
     for (const agent of [one, one, other]) made.push((await give(agent, script({ text: 'x' }), {}, 10)).body)
@@ -153,7 +153,7 @@ describe('tasks', () => {
     )
   })
 
-  it('tasks lists are searched by a part of the input, in any case, and by the beginning of an identifier', async () => {
+  it('tasks are searched by a part of the input, ignoring case, and by the beginning of the identifier', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
     const elsewhere = await newAgent({ model: 'builtin/echo' })
     const inputs = [
@@ -196,7 +196,7 @@ describe('tasks', () => {
   })
 
   describe('cancel', () => {
-    it('cancel ends a queued task at once, and nothing of it ever runs', async () => {
+    it('canceling a queued task ends it at once, and it never runs', async () => {
       const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const { body: task } = await give(agent, script({ text: 'never' }))
@@ -219,7 +219,7 @@ describe('tasks', () => {
       )
     })
 
-    it('aborts a running one, keeps what it had written, and says so', async () => {
+    it('canceling a running task aborts it and keeps its partial output', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'As far as this' }, forever))
       await stepBegan(task)
@@ -233,7 +233,7 @@ describe('tasks', () => {
       assert.equal((await call('POST', `/tasks/${task.id}/cancel`)).status, 200)
     })
 
-    it('cancel of a finished task is refused with its state', async () => {
+    it('canceling a finished task is refused with its state', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'done' }), {}, 10)
       const { status, body } = await call('POST', `/tasks/${task.id}/cancel`)
@@ -243,7 +243,7 @@ describe('tasks', () => {
       )
     })
 
-    it('cancel breaks the hold of a worker that does not confirm', async () => {
+    it('canceling by force ends the lease of a worker that does not confirm', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script(forever))
       await stepBegan(task)
@@ -255,7 +255,7 @@ describe('tasks', () => {
   })
 
   describe('an agent', () => {
-    it('an agent that is paused ends its step, and goes on after it when it is started', async () => {
+    it('an agent that is paused ends its step, and continues after it when started', async () => {
       const agent = await newAgent()
       /** A task whose first step lasts so long, and what it is after its agent was paused in that step. */
       const pausedAfter = async (delay_ms: number) => {
@@ -284,7 +284,7 @@ describe('tasks', () => {
       assert.ok(types.includes('task.resumed'))
     })
 
-    it('an agent that is paused queues what it is given', async () => {
+    it('an agent that is paused queues new tasks', async () => {
       const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const tasks = await Promise.all(['a', 'b', 'c'].map(async (text) => (await give(agent, script({ text }))).body))
@@ -292,7 +292,7 @@ describe('tasks', () => {
       for (const task of tasks) assert.equal((await read(task, 10)).status, 'completed')
     })
 
-    it('an agent that is stopped aborts its call and refuses tasks; started again, it repeats the call', async () => {
+    it('an agent that is stopped aborts its call and refuses tasks, and repeats the call when started', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'lost' }, { delay_ms: 60_000 }))
       await stepBegan(task)
@@ -310,7 +310,7 @@ describe('tasks', () => {
       await reaches(task, 'canceled')
     })
 
-    it('an agent that is deleted takes its tasks with it; who watches one sees it canceled', async () => {
+    it('an agent is deleted with its tasks, and their event streams end as canceled', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script(forever))
       await stepBegan(task)
@@ -348,7 +348,7 @@ describe('tasks', () => {
       assert.deepEqual(row, { repeated: 0 }, 'a pause ends no step')
     })
 
-    it('an agent that is deleted while it is given tasks leaves nothing behind, each time', async () => {
+    it('an agent that is deleted while tasks are created leaves no task behind', async () => {
       // Each time a few tasks come after the deletion has looked for them.
       for (let time = 0; time < 5; time++) {
         const agent = await newAgent({ model: 'builtin/echo' })
@@ -376,7 +376,7 @@ describe('tasks', () => {
       )
     })
 
-    it('an agent has one queue of a bounded length', async () => {
+    it('the queue of an agent has a maximum length', async () => {
       const agent = await newAgent()
       await call('POST', `${agent}/pause`)
       const { body: task } = await give(agent, 'x')
@@ -391,7 +391,7 @@ describe('tasks', () => {
   })
 
   describe('a provider', () => {
-    it('a provider that fails in passing is tried again, and the journal tells', async () => {
+    it('a temporary failure of a provider is retried and recorded in the journal', async () => {
       const agent = await newAgent()
       const { body: task } = await give(
         agent,
@@ -415,7 +415,7 @@ describe('tasks', () => {
       )
     })
 
-    it('a provider that asks for patience is given it, without holding a slot', async () => {
+    it('a Retry-After of a provider is kept without occupying a slot', async () => {
       const agent = await newAgent()
       const { body: task } = await give(
         agent,
@@ -430,7 +430,7 @@ describe('tasks', () => {
       assert.ok(Date.parse(done.finished_at) >= Date.parse(waiting.wait.until))
     })
 
-    it('a provider that asks for a very long Retry-After is asked again after a day', async () => {
+    it('a very long Retry-After of a provider is cut to a day', async () => {
       const agent = await newAgent()
       const failing = fault('provider_unavailable', { retry_after: 1e300 })
       const { body: task } = await give(agent, script(failing), {}, 10)
@@ -440,7 +440,7 @@ describe('tasks', () => {
       await call('POST', `/tasks/${task.id}/cancel`)
     })
 
-    it('a provider that keeps failing ends the task after five tries', async () => {
+    it('a provider that keeps failing ends the task after five attempts', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script(fault('provider_unavailable', { retry_after: 0 })), {}, 20)
       assert.deepEqual([task.status, task.error.code, task.error.retryable], ['failed', 'provider_unavailable', true])
@@ -448,7 +448,7 @@ describe('tasks', () => {
       assert.deepEqual([steps[0].attempt, task.error.step_id], [5, steps[0].id])
     })
 
-    it('a provider whose refusal is final ends the task at once, with its events', async () => {
+    it('a permanent error of a provider ends the task at once, with its events', async () => {
       const agent = await newAgent()
       const { body: task } = await give(
         agent,
@@ -490,7 +490,7 @@ describe('tasks', () => {
       assert.equal((await call('GET', agent)).body.status, 'running', 'the count begins anew')
     })
 
-    it('the circuit breaker counts five failures of any kind, and a success in between starts anew', async () => {
+    it('the circuit breaker counts five failures of any kind, and a success resets the count', async () => {
       const agent = await newAgent()
       const bad = script(fault('provider_refused_request'))
       for (let i = 0; i < 4; i++) await give(agent, bad, {}, 10)
@@ -503,7 +503,7 @@ describe('tasks', () => {
   })
 
   describe('bounds', () => {
-    it('timeout_seconds ends a task where it is', async () => {
+    it('timeout_seconds ends a running task', async () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'slow' }, forever), { timeout_seconds: 1 }, 10)
       assert.deepEqual([task.status, task.error.code], ['expired', 'task_timeout'])
@@ -531,7 +531,7 @@ describe('tasks', () => {
       assert.deepEqual([task.status, task.output?.content], ['completed', 'done'])
     })
 
-    it('run_after is not before its time', async () => {
+    it('a task with run_after does not start before that time', async () => {
       const agent = await newAgent()
       const run_after = new Date(Date.now() + 1500).toISOString()
       const { body: task } = await give(agent, script({ text: 'now' }), { run_after }, 10)
@@ -539,7 +539,7 @@ describe('tasks', () => {
       assert.ok(Date.parse(task.started_at) >= Date.parse(run_after))
     })
 
-    it('max_steps ends a task that goes round in circles', async () => {
+    it('max_steps ends a task that runs in a loop', async () => {
       const agent = await newAgent({ max_steps: 5 })
       const { body: task } = await give(agent, script({ text: 'again' }, tool), {}, 10)
       assert.deepEqual([task.status, task.error.code, task.output.content], ['failed', 'max_steps_reached', 'again'])
@@ -554,7 +554,7 @@ describe('tasks', () => {
         )
     })
 
-    it('a wait ends when its time is over, with the task as it is', async () => {
+    it('a wait ends at its timeout with the current state of the task', async () => {
       const agent = await newAgent()
       const began = performance.now()
       const { status, body } = await give(agent, script(forever), {}, 1)
@@ -564,7 +564,7 @@ describe('tasks', () => {
     })
   })
 
-  it('the same Idempotency-Key gives the same task, once', async () => {
+  it('the same Idempotency-Key creates a task once and returns it again', async () => {
     const agent = await newAgent()
     const send = () =>
       service.send('POST', `${project}${agent}/tasks?wait=10`, {
@@ -583,7 +583,7 @@ describe('a service of one slot', () => {
   before(async () => void (service = await startTestService({ CADRE_WORKER_SLOTS: '1', CADRE_TOKENS_PER_HOUR: '100' })))
   after(() => service.stop())
 
-  it('a service of one slot begins tasks by priority, then by age; and calls models only while its credential has tokens', async () => {
+  it('a service with one slot starts tasks by priority, then by age, and calls models only while the credential has tokens', async () => {
     const { send } = service
     const project = await createProject(send, 'one-slot')
     const path = project.path

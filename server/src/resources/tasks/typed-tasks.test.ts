@@ -50,7 +50,7 @@ describe('typed tasks', () => {
   }
   const errorOf = ({ status, body }: Reply) => [status, body.error?.code, body.error?.details?.[0]?.field]
 
-  it('typed tasks have the validated value beside its text, by the schema of the agent or of the task', async () => {
+  it('a typed task has the validated value and its text, by the schema of the agent or of the task', async () => {
     const typed = await newAgent({ output_schema: invoice })
     const { status, body } = await call('POST', `${typed}/tasks?wait=30`, { input: good })
     assert.deepEqual([status, body.status, body.output], [201, 'completed', { content: good, data: { total: 12.5 } }])
@@ -86,7 +86,7 @@ describe('typed tasks', () => {
     })
   }
 
-  it('typed tasks say where in a schema the fault is', async () => {
+  it('an invalid schema of a typed task is reported with the path of the error', async () => {
     const fault = async (schema: object): Promise<string> =>
       (await call('POST', '/agents', { name: `bad ${++agents}`, config: { output_schema: schema } })).body.error.message
     assert.match(
@@ -99,7 +99,7 @@ describe('typed tasks', () => {
     )
   })
 
-  it('typed tasks take ordinary patterns', async () => {
+  it('schemas of typed tasks may have ordinary patterns', async () => {
     for (const pattern of [
       '^[a-z0-9]+(-[a-z0-9]+)*$',
       '^\\d{4}-\\d{2}-\\d{2}$',
@@ -110,7 +110,7 @@ describe('typed tasks', () => {
       await newAgent({ output_schema: { type: 'object', properties: { a: { type: 'string', pattern } } } })
   })
 
-  it('replace a schema whole when the agent is changed, and remove it by null', async () => {
+  it('a change of the agent replaces its schema as a whole, and null removes it', async () => {
     const agent = await newAgent({ output_schema: invoice })
     const next = { type: 'object', properties: { name: { default: null } } }
     const { body } = await call('PUT', agent, { config: { output_schema: next } })
@@ -119,7 +119,7 @@ describe('typed tasks', () => {
     assert.equal('output_schema' in without.body.config, false)
   })
 
-  it('typed tasks take an object that meets the input_schema of the agent, and the model reads it as JSON', async () => {
+  it('a typed task accepts an object that matches the input_schema of the agent, and the model reads it as JSON', async () => {
     const agent = await newAgent({ input_schema: invoice })
     const { status, body } = await call('POST', `${agent}/tasks?wait=30`, { input: { total: 3 } })
     assert.deepEqual([status, body.input, body.output.content], [201, { total: 3 }, '{"total":3}'])
@@ -151,7 +151,7 @@ describe('typed tasks', () => {
     assert.equal((await call('GET', `/tasks?search=total`)).status, 200)
   })
 
-  it('typed tasks take messages whose content is a list of texts', async () => {
+  it('typed tasks accept messages whose content is a list of texts', async () => {
     const agent = await newAgent()
     const input = [
       {
@@ -175,7 +175,7 @@ describe('typed tasks', () => {
     )
   })
 
-  it('typed tasks run with an older version of their agent where they ask for it', async () => {
+  it('a typed task runs with an older version of its agent if it requests one', async () => {
     const agent = await newAgent({ input_schema: invoice })
     const { agent_version } = (await call('POST', `${agent}/tasks`, { input: { total: 1 } })).body
     await call('PUT', agent, { config: { input_schema: null, output_schema: invoice } })
@@ -194,7 +194,7 @@ describe('typed tasks', () => {
     assert.deepEqual(errorOf(none), [400, 'validation_error', 'agent_version'])
   })
 
-  it('typed tasks tell their output in task.completed and agent.completed, cut to a bound', async () => {
+  it('task.completed and agent.completed contain the output of a typed task, cut to a maximum', async () => {
     const agent = await newAgent({ output_schema: { type: 'object' } })
     const hook = await service.send('POST', '/api/v1/webhooks', {
       body: {
@@ -222,7 +222,7 @@ describe('typed tasks', () => {
     }
   })
 
-  it('typed tasks refuse dials that there are not, by their path', async () => {
+  it('typed tasks refuse unknown settings with their path', async () => {
     const wrong: [field: string, config: object][] = [
       ['config.effort', { effort: 'extreme' }],
       ['config.service_tier', { service_tier: 'fast' }],

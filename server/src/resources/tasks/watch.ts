@@ -8,36 +8,43 @@ import { Batcher } from '../../platform/batcher.ts'
 import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import { findTask, findTasks, rests, taskView, type TaskKey } from './tasks.queries.ts'
 
-/** Tasks that end with one commit wake their callers at once, who then read them by one statement. */
+/**
+ * Maximum number of tasks per read. Tasks that end with one commit wake their callers together, which then share a
+ * statement.
+ */
 const groupMax = 100
 const concurrency = 2
 
-/** What a request that may watch its task says of it. */
+/** The parts of a request that watches a task. */
 interface Watching extends Pick<Loading, 'occupy'> {
   loaded: TaskKey
   query: { wait?: number }
 }
 
-/** What a request that makes a task says of how it watches it. */
+/** The parts of a request that creates and watches a task. */
 interface Creating extends Pick<Loading, 'occupy' | 'request'> {
   query: { wait?: number }
 }
 
-/** How requests watch tasks: they wait for one, or their connection becomes its stream. */
+/** Lets requests wait for a task or stream it. */
 export interface Watch {
-  /** After a task was made: its stream where `Accept` asks for it, else the task, after `?wait=` where that is said. */
+  /**
+   * The response after a task was created: its stream if `Accept` requests it, or else the task, after `?wait=` if
+   * given.
+   */
   created(
     handling: Creating & { loaded: { project_id: number } },
     answer: Answer,
     reply: FastifyReply,
   ): Promise<Answer | undefined>
-  /** The task once it has finished or waits for something, or as it is when `?wait=` is over. */
+  /** Waits until the task has finished or waits for something, or `?wait=` is over, and returns the task. */
   waited(handling: Watching, answer: Answer, reply: FastifyReply): Promise<Answer>
   /**
-   * Makes a task, and notes what happens to it from then on where its caller will stream it: its stream then begins without reading.
+   * Creates a task. If the caller will stream it, records its events from then on, so that the stream starts without
+   * reading them.
    */
   making(request: FastifyRequest, task_id: string, make: () => Promise<TaskRow>): Promise<TaskRow>
-  /** Takes over the connection; what was set on the answer goes out as its headers. */
+  /** Takes over the connection and sends the headers that were set on the reply. */
   stream(reply: FastifyReply, key: TaskKey, after: number, status: number): Promise<undefined>
 }
 
@@ -93,9 +100,9 @@ export function makeWatch({ sql, engine, database }: Pick<Context, 'sql' | 'engi
         return !row || isFinished(row.status) || (row.status === 'waiting' && (await rests(sql, key.id)))
       },
     })
-    // Its time is over, and nothing has happened to it.
+    // The wait is over, and nothing has happened to the task.
     if (isNew) row ??= await reads.submit(key)
-    // The agent was deleted meanwhile: what is known is what was answered before.
+    // The agent was deleted in the meantime, so the earlier body is returned.
     return new Answer(answer.status, row ? taskView(row) : answer.body)
   }
 
@@ -107,7 +114,7 @@ export function makeWatch({ sql, engine, database }: Pick<Context, 'sql' | 'engi
       const { loaded, query, request, occupy } = handling
       const fresh = made.get(request)
       try {
-        // Of a repeated request, whose task is there already; of any other this was done before its task was made.
+        // For a repeated request, whose task already exists; for any other this happened before the creation.
         await occupyToWatch(handling)
         const key = { id: (answer.body as { id: string }).id, project_id: loaded.project_id }
         if (wantsStream(request)) return await streamFrom(reply, key, { after: 0, status: answer.status, fresh })
@@ -120,7 +127,7 @@ export function makeWatch({ sql, engine, database }: Pick<Context, 'sql' | 'engi
   }
 }
 
-/** Called before a task is created: a caller that may not watch it is refused before there is anything to watch. */
+/** Takes a stream slot before a task is created, so that a caller who may not watch it is refused first. */
 export async function occupyToWatch({ query, request, occupy }: Creating): Promise<void> {
   if (query.wait || wantsStream(request)) await occupy()
 }
@@ -129,7 +136,7 @@ function wantsStream({ headers }: FastifyRequest): boolean {
   return /(^|[,\s])text\/event-stream($|[;,\s])/i.test(headers.accept ?? '')
 }
 
-/** The sequence that a reader had last; whatever else it sends is as if it had none. */
+/** The last sequence number that the client received; an invalid header counts as absent. */
 export function lastEventId({ headers }: FastifyRequest): number | undefined {
   const id = headers['last-event-id']
   return typeof id === 'string' && /^\d{1,9}$/.test(id) ? Number(id) : undefined

@@ -3,12 +3,12 @@ import { writeUniqueName, type UniqueName } from '../../platform/postgres/constr
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
-/** An input to try an agent with. */
+/** A stored input to test an agent with. */
 export interface TestCaseRow {
   id: string
   agent_id: string
   name: string
-  /** As tasks take it: text, or messages. */
+  /** The input in the form of tasks. */
   input: unknown
   expected: string | null
   created_by: string
@@ -16,7 +16,7 @@ export interface TestCaseRow {
   updated_at: string
 }
 
-/** Names a test case by its own and its agent's identifier: another agent's does not exist. */
+/** Key of a test case within its agent. */
 export interface TestCaseKey {
   id: string
   agent_id: string
@@ -25,7 +25,7 @@ export interface TestCaseKey {
 const columns = (sql: Sql) => sql.fragment`id, agent_id, name, input, expected, created_by, created_at, updated_at`
 
 /**
- * A test case of an agent; throws 404 for a missing one. With `lock` it cannot change for the rest of the transaction.
+ * A test case of an agent; throws 404 if it does not exist. With `lock` its row is locked until the transaction ends.
  */
 export async function requireTestCase(
   sql: Sql,
@@ -41,7 +41,7 @@ export async function requireTestCase(
   return row
 }
 
-/** Keeps a test case. A name that is taken, and one more than an agent may have, are `resource_conflict`. */
+/** Inserts a test case. Throws `resource_conflict` for a taken name, or if the agent has too many. */
 export async function insertTestCase(
   sql: Sql,
   { id, agent_id }: TestCaseKey,
@@ -59,12 +59,12 @@ export async function insertTestCase(
     throw new Problem(
       'resource_conflict',
       { resource_type: 'agent', resource_id: agent_id },
-      { message: `An agent has ${testCasesMax} test cases at most.` },
+      { message: `An agent may have at most ${testCasesMax} test cases.` },
     )
   })
 }
 
-/** Changes a test case that the caller has locked. */
+/** Changes a locked test case. */
 export async function updateTestCase(
   sql: Sql,
   { id, agent_id, name, input, expected }: Pick<TestCaseRow, 'id' | 'agent_id' | 'name' | 'input' | 'expected'>,
@@ -80,7 +80,7 @@ export async function updateTestCase(
   })
 }
 
-/** Removes a test case; false where it was gone already. */
+/** Deletes a test case; returns false if it did not exist. */
 export async function deleteTestCase(sql: Sql, { id, agent_id }: TestCaseKey): Promise<boolean> {
   const rows = await sql`delete from test_case where id = ${id} and agent_id = ${agent_id} returning id`
   return rows.length > 0

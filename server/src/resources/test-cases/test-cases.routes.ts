@@ -22,7 +22,7 @@ import {
   type TestCaseRow,
 } from './test-cases.queries.ts'
 
-/** Inputs that are kept to try an agent with. */
+/** Routes of test cases. */
 export function testCaseRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createTestCase, {
     load: loadAgent,

@@ -23,7 +23,7 @@ async function makeAgent(name: string): Promise<string> {
 }
 
 describe('a test case', () => {
-  it('a test case is kept, changed in part, listed and removed', async () => {
+  it('a test case is created, changed in part, listed and deleted', async () => {
     const input = [{ role: 'user', content: 'When do you open?' }]
     const made = await test.send('POST', base, { body: { name: 'Opening hours', input, expected: 'Nine.' } })
     assert.equal(made.status, 201)
@@ -54,7 +54,7 @@ describe('a test case', () => {
     assert.equal((await test.send('GET', `${elsewhere}/${one.body.id}`)).status, 404, 'it is not that agent’s')
   })
 
-  it('a test case takes what a task takes as input, and nothing else', async () => {
+  it('a test case accepts the same input as a task, and no other', async () => {
     for (const input of ['', [], [{ role: 'nobody', content: 'x' }], 7, null, { text: 'x' }]) {
       const { status, body } = await test.send('POST', base, { body: { name: 'bad', input } })
       assert.equal(status, 400, JSON.stringify(input))
@@ -62,7 +62,7 @@ describe('a test case', () => {
     }
   })
 
-  it('a test case is one of so many', async () => {
+  it('an agent has a limited number of test cases', async () => {
     const full = `${await makeAgent('full')}/test-cases`
     await test.sql`
       insert into test_case (id, agent_id, name, input, created_by)
@@ -72,7 +72,7 @@ describe('a test case', () => {
     assert.deepEqual([status, body.error.code], [409, 'resource_conflict'])
   })
 
-  it('a test case goes with its agent', async () => {
+  it('a test case is deleted with its agent', async () => {
     const agent = await makeAgent('short-lived')
     await test.send('POST', `${agent}/test-cases`, { body: { name: 'one', input: 'x' } })
     await test.send('DELETE', agent)

@@ -2,7 +2,7 @@ import type { ModelToolCall } from '../../engine/models/model.ts'
 import { workersAnswer } from '../../engine/conversation/thread-history.ts'
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 
-/** A message of a thread as it is answered. */
+/** A message of a thread in a response. */
 export interface ThreadMessageRow {
   id: string
   role: 'system' | 'user' | 'assistant' | 'tool'
@@ -13,12 +13,13 @@ export interface ThreadMessageRow {
   created_at: string
 }
 
-/** The turn of an answer that stands in no step: after those of all steps. */
+/** Turn of an answer that is not in a step; it sorts after all steps. */
 const answerTurn = 2_147_483_647
 
 /**
- * Where the messages of a thread are: each is stored once, in the input of a task, in a step of its journal, or with the
- * messages that were sent to it. `turn` is the step before which it was said, `place` its place among those.
+ * SQL for the positions of a thread's messages. Each message is stored once: in the input of a task, in a step of its
+ * journal, or as a message that was sent to it. `turn` is the step before which it belongs, `place` its position
+ * among those.
  */
 const places = (sql: Sql, thread_id: string): Fragment => sql.fragment`
   select t.thread_position, -1 as turn, i as place, 'input' as kind, t.id as task_id
@@ -40,8 +41,8 @@ const places = (sql: Sql, thread_id: string): Fragment => sql.fragment`
   where t.thread_id = ${thread_id} and ${workersAnswer(sql)} is not null`
 
 /**
- * A page of a thread's messages in the order of its tasks, and their number. Messages that a task has not read yet come
- * last of it. Ids of messages without one are derived from the task's, always the same.
+ * A page of a thread's messages in the order of its tasks, and their total number. Messages that a task has not read
+ * yet come last within it. Messages without an id get a stable one that is derived from the task.
  */
 export async function listThreadMessages(
   sql: Sql,
@@ -82,7 +83,7 @@ export async function listThreadMessages(
   return { messages, total: count?.total ?? 0 }
 }
 
-/** What a message of an input says: the texts of its parts with the names of files, an object as JSON. */
+/** SQL for the text of an input message: the texts of its parts with file marks, or an object as JSON. */
 function inputText({ fragment }: Sql): Fragment {
   return fragment`case when jsonb_typeof(t.input) <> 'array' then t.input#>>'{}'
           when jsonb_typeof(t.input->p.place->'content') = 'string' then t.input->p.place->>'content'
@@ -90,7 +91,7 @@ function inputText({ fragment }: Sql): Fragment {
             from jsonb_array_elements(t.input->p.place->'content') part) end`
 }
 
-/** An identifier of a message: the time of its task's, and a hash of where it stands in place of chance. */
+/** SQL for a stable message id: the time of the task's id, and a hash of the position. */
 function madeId({ fragment }: Sql, where: Fragment): Fragment {
   return fragment`'msg_' || substr(p.task_id, 6, 10) || substr(md5(${where}), 1, 16)`
 }

@@ -4,7 +4,7 @@ import { projectId } from '#contract/core/project-id.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId, newId } from '../../platform/ids.ts'
 
-/** A thread as it is kept, with whether it has open tasks. */
+/** The row of a thread, and whether it has open tasks. */
 export interface ThreadRow {
   id: string
   project_id: number
@@ -19,13 +19,13 @@ export interface ThreadRow {
   updated_at: string
 }
 
-/** Names a thread by its own and its project's identifier: another project's does not exist. */
+/** Key of a thread within its project. */
 export interface ThreadKey {
   id: string
   project_id: number
 }
 
-/** What a thread began with: the text of the first message that a person said in it. */
+/** SQL for the title of a thread: the text of its first user message. */
 const title = ({ fragment }: Sql) => fragment`(
   select left(case jsonb_typeof(t.input) when 'array' then (
       select case jsonb_typeof(m.message->'content') when 'string' then m.message->>'content'
@@ -41,21 +41,21 @@ const columns = (sql: Sql) => sql.fragment`
   h.id, h.project_id, h.agent_id, h.metadata, h.created_by, h.created_at, h.updated_at,
   case when exists (select from task t where t.thread_id = h.id and t.finished_at is null) then 'busy' else 'idle' end as status`
 
-/** Threads of removed agents are invisible at once. */
+/** SQL condition that hides threads of deleted agents. */
 const visible = (sql: Sql) => sql.fragment`exists (select from agent a where a.id = h.agent_id)`
 
-/** A thread as it is answered. */
+/** A thread in a response. */
 export function threadView(row: ThreadRow) {
   return { ...row, project_id: projectId(row.project_id) }
 }
 
-/** Begins a conversation with an agent; 404 where the agent is none of the project's. */
+/** Creates a thread of an agent; throws 404 if the project does not have the agent. */
 export async function insertThread(
   sql: Sql,
   thread: { project_id: number; agent_id: string; metadata: Record<string, unknown>; created_by: string },
 ): Promise<ThreadRow> {
   const { project_id, agent_id, metadata, created_by } = thread
-  // The agent is held, so that one that is being deleted does not leave a thread behind.
+  // Locks the agent, so that a concurrent deletion does not leave a thread behind.
   const [row] = await sql<ThreadRow>`
     with agent as (select id from agent where id = ${agent_id} and project_id = ${project_id} for key share)
     insert into thread (id, project_id, agent_id, metadata, created_by)
@@ -66,7 +66,7 @@ export async function insertThread(
   return row
 }
 
-/** A thread of a project; 404 where it is none. */
+/** A thread of a project; throws 404 if it does not exist. */
 export async function requireThread(sql: Sql, { id, project_id }: ThreadKey): Promise<ThreadRow> {
   const [row] = isId('thread', id)
     ? await sql.run<ThreadRow>(sql.fragment`
@@ -76,7 +76,7 @@ export async function requireThread(sql: Sql, { id, project_id }: ThreadKey): Pr
   return row
 }
 
-/** A page of a project's threads, the newest first, and how many there are. */
+/** A page of a project's threads, newest first, and their total number. */
 export async function listThreads(
   sql: Sql,
   filter: { project_id: number; agent_id?: string | undefined; limit: number; offset: number },
@@ -91,7 +91,10 @@ export async function listThreads(
   return { threads, total: count?.total ?? 0 }
 }
 
-/** Deletes a thread unless it has open tasks; gives whether it did. Its row is locked: no task can join meanwhile. */
+/**
+ * Deletes a thread unless it has open tasks; returns whether it did. Locks its row, so that no task can join
+ * concurrently.
+ */
 export async function deleteThread(tx: Sql, { id, project_id }: ThreadKey): Promise<boolean> {
   await tx`select from thread where id = ${id} and project_id = ${project_id} for update`
   const deleted = await tx`

@@ -9,7 +9,7 @@ import { requireProject } from '../projects/projects.queries.ts'
 import { listThreadMessages } from './thread-messages.queries.ts'
 import { deleteThread, insertThread, listThreads, requireThread, threadView } from './threads.queries.ts'
 
-/** Threads: conversations of an agent. */
+/** Routes of threads. */
 export function threadRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, operations.createThread, {
     load: loadProject,
@@ -39,7 +39,7 @@ export function threadRoutes(app: FastifyInstance, http: HttpContext): void {
         return removed
       })
       if (!deleted) {
-        // Deleted meanwhile, or busy.
+        // The thread was deleted in the meantime, or it is busy.
         const { id } = await requireThread(sql, loaded)
         throw new Problem('thread_busy', { resource_type: 'thread', resource_id: id, current_status: 'busy' })
       }

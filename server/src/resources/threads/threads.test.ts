@@ -65,7 +65,7 @@ describe('threads', () => {
     assert.equal((await send('GET', `${base}/threads?agent_id=${other}`)).body.pagination.total, 1)
   })
 
-  it('a thread is called by what it began with, and says how many tasks it has', async () => {
+  it('a thread has the beginning of its first input as title, and its number of tasks', async () => {
     const { id, title, tasks, last_task_at } = await makeThread()
     assert.deepEqual([title, tasks, last_task_at], [null, 0, null])
     const read = async () => (await send('GET', `${base}/threads/${id}`)).body
@@ -86,7 +86,7 @@ describe('threads', () => {
     )
   })
 
-  it('a thread of a missing agent, and one of another organization, does not exist', async () => {
+  it('a thread of a missing agent, or of another organization, is 404', async () => {
     const missing = { agent_id: 'agent_00000000000000000000000000' }
     const refused = await send('POST', `${base}/threads`, { body: missing })
     assert.deepEqual([refused.status, refused.body.error.code], [404, 'agent_not_found'])
@@ -119,7 +119,7 @@ describe('threads', () => {
     assert.equal(body.concurrency_key, 'x'.repeat(128))
   })
 
-  it('the messages of a thread are what was said in it, in order and in pages', async () => {
+  it('the messages of a thread are listed in order and in pages', async () => {
     const { id } = await makeThread()
     const first = await post(id, 'One')
     const second = await post(id, [
@@ -147,7 +147,7 @@ describe('threads', () => {
     assert.equal(page.pagination.has_more, true)
   })
 
-  it('threads calls of tools and their results are among the messages, in the order in which they were made', async () => {
+  it('calls of tools and their results are among the messages of a thread, in order', async () => {
     const script = await makeAgent('script', { model: 'builtin/script', tools: ['current_time'] })
     const { id } = await makeThread(script)
     const steps = [{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'It is late.' }]
@@ -185,7 +185,7 @@ describe('threads', () => {
     assert.deepEqual([kept.body.status, kept.body.thread_id], ['canceled', id])
   })
 
-  it('messages that come at once, to two processes, are answered one after the other', async () => {
+  it('messages sent concurrently to two processes are answered one after the other', async () => {
     const other = await startAnother(test)
     const { id } = await makeThread()
     const doors = [send, sender(other.url, test.owner.api_key)]
@@ -211,7 +211,7 @@ describe('threads', () => {
     await other.stop()
   })
 
-  it('threads of a deleted agent are gone at once, and purged', async () => {
+  it('threads of a deleted agent are 404 at once, and then purged', async () => {
     const doomed = await makeAgent('doomed')
     const { id } = await makeThread(doomed)
     await post(id, 'Farewell', { agent: doomed })

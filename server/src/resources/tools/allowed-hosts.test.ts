@@ -29,7 +29,7 @@ const tool = (kind: string, definition: object) =>
   send('POST', '/tools', { name: `tool-${++count}`, description: 'A tool.', kind, [kind]: definition })
 const fieldOf = ({ status, body }: Awaited<ReturnType<typeof send>>) => [status, body.error?.details?.[0]?.field]
 
-it('hosts of a new credential are hosts, at least one, and it is answered with those that it names', async () => {
+it('a new credential has at least one allowed host, and is returned with its hosts', async () => {
   for (const allowed_hosts of [[], 'a.test', ['*'], ['*.com'], ['https://a.test'], ['a.test/x'], ['']]) {
     const { status, body } = await send('POST', '/credentials', { name: 'NONE', value: secret, allowed_hosts })
     assert.deepEqual([status, body.error.code], [400, 'validation_error'], JSON.stringify(allowed_hosts))
@@ -41,7 +41,7 @@ it('hosts of a new credential are hosts, at least one, and it is answered with t
   assert.deepEqual(mcp.body.allowed_hosts, ['mcp.good.test'])
 })
 
-it('a tool that would send a credential elsewhere is refused, whatever its kind, and nothing is sent', async (t) => {
+it('a tool of any kind that would send a credential to another host is refused, and nothing is sent', async (t) => {
   const asked: string[] = []
   const evil = await startLocalServer(t, (request, response) => {
     asked.push(`${request.url} ${JSON.stringify(request.headers)}`)
@@ -74,7 +74,7 @@ it('a tool that would send a credential elsewhere is refused, whatever its kind,
   assert.deepEqual(asked, [])
 })
 
-it('a credential that names no host is bound to that of the first tool that is registered with it', async (t) => {
+it('a credential without hosts is bound to the host of the first tool that uses it', async (t) => {
   const asked: string[] = []
   const answers = await startLocalServer(t, (request, response) => {
     asked.push(String(request.headers.authorization))
@@ -98,7 +98,7 @@ it('a credential that names no host is bound to that of the first tool that is r
   )
 })
 
-it('an MCP server is asked for its tools with a credential that names no host, which is bound to it', async (t) => {
+it('a credential without hosts is sent to an MCP server for its list of tools, and bound to that host', async (t) => {
   const mcp = await startMcpServer(t)
   const { id, name } = await credential({ allowed_hosts: undefined })
   const made = await tool('mcp', {
@@ -109,7 +109,7 @@ it('an MCP server is asked for its tools with a credential that names no host, w
   assert.deepEqual((await send('GET', `/credentials/${id}`)).body.allowed_hosts, [new URL(mcp.url).host])
 })
 
-it('a call looks again: a credential whose hosts were narrowed is not sent, and one without hosts goes anywhere', async (t) => {
+it('a call checks hosts again: a credential whose hosts were reduced is not sent, and one without hosts is sent anywhere', async (t) => {
   const asked: (string | undefined)[] = []
   const server = await startLocalServer(t, (request, response) => {
     asked.push(request.headers.authorization)
@@ -140,7 +140,7 @@ it('a call looks again: a credential whose hosts were narrowed is not sent, and 
   assert.deepEqual(asked, [`Bearer ${secret}`, `Bearer ${secret}`])
 })
 
-it('another host takes the secret itself, and fewer hosts take nothing', async () => {
+it('adding an allowed host requires the secret again, and removing one does not', async () => {
   const { id } = await credential({ allowed_hosts: ['good.test', 'other.test'] })
   const put = (body: object) => send('PUT', `/credentials/${id}`, body)
   assert.deepEqual(fieldOf(await put({ allowed_hosts: ['good.test', 'evil.test'] })), [400, 'value'])
@@ -154,7 +154,7 @@ it('another host takes the secret itself, and fewer hosts take nothing', async (
   assert.deepEqual(fieldOf(other), [400, 'client_secret'])
 })
 
-it('tokens that a person allowed for some hosts are void where another is added', async () => {
+it('tokens that a user authorized for some hosts become invalid if a host is added', async () => {
   const { id } = await credential({
     value: undefined,
     type: 'oauth2',

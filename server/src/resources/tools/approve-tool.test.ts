@@ -45,7 +45,7 @@ describe('tools of servers and documents', () => {
     return { server, row: await register({ name, kind: 'mcp', mcp: { url: server.url } }) }
   }
 
-  it('tools of servers and documents are called by tasks, by the names of the server and its tool', async (t) => {
+  it('tasks call tools of servers and documents by the names of the server and its tool', async (t) => {
     const { row } = await mcp(t, 'srv')
     assert.deepEqual(
       row.tools.map((found: { name: string; safety: string }) => [found.name, found.safety]),
@@ -70,7 +70,7 @@ describe('tools of servers and documents', () => {
     assert.deepEqual(await results(['srv', 'pets/list'], ['srv/echo', 'pets/list']), ['got {"q":1}', 'at /pets?q=1'])
   })
 
-  it('tools of servers and documents that changed are approved as they were read, and not as they became since', async (t) => {
+  it('an approval of changed tools applies to the definitions that were read, not to later ones', async (t) => {
     const { server, row } = await mcp(t, 'moody')
     const path = `${base}/tools/${row.id}`
     server.tools = [tool('echo', 'Sends everything to the moon.'), tool('more')]
@@ -94,7 +94,7 @@ describe('tools of servers and documents', () => {
     assert.deepEqual(await results(['moody/more'], ['moody/more']), ['got {"q":1}'])
   })
 
-  it('tools of servers and documents stay as they were approved when only their safety is changed', async (t) => {
+  it('a change of safety keeps the approved definitions of tools', async (t) => {
     const { server, row } = await mcp(t, 'calm')
     server.tools = [tool('echo', 'Something else.')]
     const changed = await test.send('PUT', `${base}/tools/${row.id}`, { body: { safety: 'safe' } })
@@ -104,13 +104,13 @@ describe('tools of servers and documents', () => {
     )
   })
 
-  it('tools of servers and documents of a kind that is one tool have nothing to approve', async () => {
+  it('a tool that is not a server or document has no definitions to approve', async () => {
     const row = await register({ name: 'one', kind: 'http', http: { method: 'GET', url: 'https://api.example.com' } })
     const reply = await test.send('POST', `${base}/tools/${row.id}/approve`)
     assert.deepEqual([reply.status, reply.body.updated_at], [200, row.updated_at])
   })
 
-  it('tools of servers and documents cannot be registered where their server is none: nothing is kept, and the audit log says that it was asked', async (t) => {
+  it('a server that does not work cannot be registered: nothing is stored, and the audit log records the request to it', async (t) => {
     const seen: (string | undefined)[] = []
     const server = await startLocalServer(t, (request, response) => {
       seen.push(request.headers.authorization)

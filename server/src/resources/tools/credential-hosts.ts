@@ -9,8 +9,8 @@ import { bindHosts, listAllowedHosts } from '../credentials/credentials.queries.
 import type { ToolDraft } from './tool-content.ts'
 
 /**
- * Refuses a tool that would send a credential to a host that it does not name: `validation_error` with the field of the address.
- * Every call looks again, because hosts of a credential can be taken away.
+ * Throws `validation_error` with the field of the URL if a tool would send a credential to a host that the credential
+ * does not allow. Every call checks again, because hosts of a credential can be removed.
  */
 export async function requireAllowedHosts(
   sql: Sql,
@@ -33,8 +33,8 @@ export async function requireAllowedHosts(
 }
 
 /**
- * Binds credentials that name no host yet to those of a tool that is registered with them, in its transaction. Refuses the tool as
- * `requireAllowedHosts` does where another one was first.
+ * Sets the hosts of a tool as the allowed hosts of credentials that have none yet, in the transaction of the
+ * registration. Throws like `requireAllowedHosts` if another tool was first.
  */
 export async function bindToHosts(
   tx: Sql,
@@ -54,11 +54,11 @@ export async function bindToHosts(
     const change = { before: { allowed_hosts: [] }, after: { allowed_hosts: hosts } }
     await recordAudit(tx, actor, { action: 'credential.updated', target, project_id, ...change })
   }
-  // Also where none is unbound: another tool may have been first since the tool was judged before its transaction.
+  // Checks again in any case, because another tool may have been registered since the check before the transaction.
   await requireAllowedHosts(tx, project_id, draft, pinned)
 }
 
-/** Where a draft would send a credential that names no host yet, before it is known what is behind it. */
+/** The hosts that a draft would send a credential to, before its tools are known. */
 export function hostsOfDraft({ kind, definition }: Pick<ToolDraft, 'kind' | 'definition'>, name: string): string[] {
   const { base_url, headers } = definition
   const base = kind === 'openapi' && typeof base_url === 'string' ? [{ field: '', url: base_url, within: headers }] : []
@@ -73,7 +73,7 @@ function hostsFor(name: string, targets: readonly Target[]): string[] {
 interface Target {
   field: string
   url: string
-  /** What of the definition is sent there. */
+  /** The part of the definition that is sent there. */
   within: unknown
 }
 
@@ -86,7 +86,7 @@ function targetsOf(
   const address = typeof url === 'string' ? url : undefined
   if (kind !== 'openapi')
     return address === undefined ? [] : [{ field: `${kind}.url`, url: address, within: definition }]
-  // All operations of a document are at one origin; its own address may be at another.
+  // All operations of a document have one origin; the document itself may be on another.
   const operation = pinned?.[0]?.facts?.['url']
   return [
     ...(address === undefined ? [] : [{ field: 'openapi.url', url: address, within: address }]),

@@ -13,10 +13,12 @@ import type { PinnedTool } from '../../engine/tools/tool-rows.ts'
 import { hostsOfDraft } from './credential-hosts.ts'
 import type { ToolDraft } from './tool-content.ts'
 
-/** A document or a server has so long to say what its tools are. */
+/** Timeout for reading the tools of a document or server. */
 const pinning_ms = 30_000
 
-/** What a definition is filled in with outside of a task: credentials of the project and their access tokens. */
+/**
+ * Secrets for the placeholders of a definition outside of a task: credentials of the project and their access tokens.
+ */
 export interface OpenedSecrets {
   fill: Pinning['fill']
   redaction: Redaction
@@ -24,7 +26,7 @@ export interface OpenedSecrets {
 
 type Means = Pick<Context, 'sql' | 'secrets' | 'egress' | 'log' | 'tokens'>
 
-/** Reads the secrets that a definition names. Throws `validation_error` for a credential without a token. */
+/** Reads the secrets that a definition uses. Throws `validation_error` for a credential without a token. */
 export async function openSecrets(
   { sql, secrets, log, tokens }: Pick<Means, 'sql' | 'secrets' | 'log' | 'tokens'>,
   project_id: number,
@@ -57,8 +59,8 @@ export async function openSecrets(
 }
 
 /**
- * Asks the document or the server behind a draft for its tools; null for a kind that is one tool. Never inside a
- * transaction. Throws `validation_error` where they cannot be had; no secret is in its words.
+ * Reads the tools of a draft's document or server; null for a kind with a single tool. Never call it in a
+ * transaction. Throws `validation_error`, without secrets in the message, if the tools cannot be read.
  */
 export async function findDefinitions(
   means: Means,
@@ -71,7 +73,7 @@ export async function findDefinitions(
   return lookUp(means, project_id, draft, (pinning) => pin(definition, { name, safety }, pinning))
 }
 
-/** Looks something up at the server or document of a draft, with `findDefinitions`' bounds and errors. */
+/** Runs a lookup at the server or document of a draft, with the timeout and errors of `findDefinitions`. */
 export async function lookUp<T>(
   means: Means,
   project_id: number,
@@ -86,7 +88,7 @@ export async function lookUp<T>(
     return await find({ egress, log, fill, signal })
   } catch (error) {
     const field = definition.url === undefined ? kind : `${kind}.url`
-    if (signal.aborted) throw invalid({ field, message: 'was not answered in time', code: 'invalid_format' })
+    if (signal.aborted) throw invalid({ field, message: 'timed out', code: 'invalid_format' })
     if (error instanceof ToolError)
       throw invalid({ field, message: redaction.text(error.message).replace(/\.$/, ''), code: 'invalid_format' })
     if (!(error instanceof Problem) || !Array.isArray(error.details)) throw error

@@ -7,7 +7,7 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { findDefinitions } from './find-definitions.ts'
 import type { ToolDraft } from './tool-content.ts'
 
-/** Records that a server or document of a draft was asked, to which the draft's secrets went. */
+/** Records that the server or document of a draft was contacted, with the secrets of the draft. */
 export function recordAsked(
   sql: Sql,
   actor: Actor,
@@ -20,8 +20,9 @@ export function recordAsked(
 }
 
 /**
- * Asks the server or document of a draft for its definitions, and writes by `write` what they make of the tool. Where that fails
- * after the server was asked, the draft's secrets went out and no change records it: `project.tool_previewed` does.
+ * Reads the definitions of a draft from its server or document, and stores the tool with `write`. If that fails after
+ * the server was contacted, records `project.tool_previewed`, because the secrets were sent but no change is
+ * recorded.
  */
 export async function writeDefinitions<T>(
   context: Context,

@@ -4,7 +4,7 @@ import type { Caller } from '../../engine/task.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
-/** A call of a tool on the caller's side as it is kept. */
+/** The row of a call of a client tool. */
 interface ToolCallRow {
   id: string
   task_id: string
@@ -25,13 +25,13 @@ interface ToolCallRow {
   created_at: string
 }
 
-/** Names a call by its own and its project's identifier: another project's does not exist. */
+/** Key of a tool call within its project. */
 export interface ToolCallKey {
   id: string
   project_id: number
 }
 
-/** The call, with what its step holds. Calls of removed agents and tasks are left out. */
+/** SQL for calls with data of their steps, without calls of deleted agents and tasks. */
 const source = (sql: Sql) => sql.fragment`
   tool_call c join task_step s on s.task_id = c.task_id and s.index = c.step_index
   where not exists (select from removed_agent r where r.agent_id = c.agent_id)`
@@ -42,7 +42,7 @@ const columns = (sql: Sql) => sql.fragment`
   case when c.status <> 'completed' then s.error end as error, c.claimed_by, c.lease_until, c.expires_at, c.resolved_by, c.resolved_at,
   c.created_at`
 
-/** A call of a project; 404 where it is none, or its agent is gone. */
+/** A call of a project; throws 404 if it does not exist or its agent is deleted. */
 export async function requireToolCall(sql: Sql, { id, project_id }: ToolCallKey): Promise<ToolCallRow> {
   const [row] = isId('call', id)
     ? await sql.run<ToolCallRow>(sql.fragment`
@@ -52,7 +52,7 @@ export async function requireToolCall(sql: Sql, { id, project_id }: ToolCallKey)
   return row
 }
 
-/** What a list of calls selects by; every member is validated. */
+/** Validated filters of a list of calls. */
 export interface ToolCallFilter {
   project_id: number
   status?: ToolCallState | undefined
@@ -62,7 +62,7 @@ export interface ToolCallFilter {
   offset: number
 }
 
-/** A page of a project's calls and how many there are; the newest first, which is the order of their identifiers. */
+/** A page of a project's calls, newest first by id, and their total number. */
 export async function listToolCallPage(
   sql: Sql,
   { project_id, status, name, task_id, limit, offset }: ToolCallFilter,
@@ -80,7 +80,7 @@ export async function listToolCallPage(
   return { calls, total: count?.total ?? 0 }
 }
 
-/** The schema that a result of a call has to fit: of the task's own tool, else of the project's. */
+/** The result schema of a call: that of the task's tool, or else of the project's. */
 export async function findResultSchema(
   sql: Sql,
   { project_id, task_id, name }: { project_id: number; task_id: string; name: string },
@@ -89,12 +89,12 @@ export async function findResultSchema(
     select t.definition -> 'result_schema' as of_project, k.caller
     from task k left join tool t on t.project_id = ${project_id} and t.name = ${name} and t.kind = 'client'
     where k.id = ${task_id}`
-  // The project may have a tool of this name that the agent does not use.
+  // The project may have a tool with this name that the agent does not use.
   const own = row?.caller?.tools?.find((tool) => tool.name === name)
   return own ? own.result_schema : (row?.of_project ?? undefined)
 }
 
-/** A call as it is answered. */
+/** A tool call in a response. */
 export function toolCallView(row: ToolCallRow) {
   const { step_index, content, error, ...view } = row
   return {
@@ -105,7 +105,7 @@ export function toolCallView(row: ToolCallRow) {
   }
 }
 
-/** The same in every attempt of a call, as tools of other kinds are sent it. */
+/** The idempotency key of a call, the same in every attempt and in the format of other kinds of tools. */
 export function idempotencyKey({ task_id, step_index }: Pick<ToolCallRow, 'task_id' | 'step_index'>): string {
   return `${task_id}:${step_index}`
 }

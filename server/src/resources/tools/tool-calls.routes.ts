@@ -23,13 +23,16 @@ import {
   toolCallView,
 } from './tool-calls.queries.ts'
 
-/** Calls of tools on the caller's side: claimed with a lease, kept by heartbeats, resolved once. */
+/** Routes of calls of client tools: claim with a lease, heartbeat, and one result. */
 export function toolCallRoutes(
   app: FastifyInstance,
   http: HttpContext,
   { engine, secrets, sql: ownSql }: Context,
 ): void {
-  /** A lease that this service never gave out is an attack, and is recorded; the caller learns no more than of one that has ended. */
+  /**
+   * Records a lease token that this service did not issue as a possible attack. The caller gets the same error as for
+   * an expired lease.
+   */
   const noteForged = async (
     error: unknown,
     lease: string | undefined,
@@ -101,7 +104,11 @@ export function toolCallRoutes(
     run: async ({ sql, loaded: { call, project_id }, body, principal, actor }) => {
       const { output, error, lease } = body
       if ((output === undefined) === (error === undefined))
-        throw invalid({ field: 'output', message: 'must be given, or error must; not both', code: 'required' })
+        throw invalid({
+          field: 'output',
+          message: 'is required, unless error is given; give exactly one of them',
+          code: 'required',
+        })
       const answer: ToolCallAnswer = {
         call,
         user_id: principal.user_id,
@@ -138,7 +145,7 @@ export function toolCallRoutes(
   })
 }
 
-/** What the model reads: a text as it stands, anything else as JSON. */
+/** The result for the model: a text unchanged, anything else as JSON. */
 function textOf(output: unknown): string {
   return typeof output === 'string' ? output : JSON.stringify(output)
 }

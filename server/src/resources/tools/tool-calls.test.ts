@@ -59,7 +59,7 @@ describe('tools on the side of the caller', () => {
   const typesOf = async (task: { id: string }): Promise<string[]> =>
     (await eventsOfTask(service.send, project, task.id)).map(({ type }: any) => type)
 
-  it('a call waits without a worker, is claimed with its arguments, and its result is what the model reads', async () => {
+  it('a client tool call waits without a worker, is claimed with its arguments, and the model reads its result', async () => {
     const tool = await createTool({ safety: 'keyed' })
     const agent = await newAgent({ tools: [tool] })
     const task = await give(agent, tool)
@@ -99,7 +99,7 @@ describe('tools on the side of the caller', () => {
     assert.ok(types.indexOf('tool.requested') < types.indexOf('tool.resolved'))
   })
 
-  it('a call that was answered, and one whose task was canceled, leave no timer in the queue', async () => {
+  it('a completed tool call, and one of a canceled task, leave no timer in the queue', async () => {
     const tool = await createTool()
     const agent = await newAgent({ tools: [tool] })
     const tasks = [await give(agent, tool), await give(agent, tool)]
@@ -114,7 +114,7 @@ describe('tools on the side of the caller', () => {
     await eventually(async () => (await timers()).length === 0)
   })
 
-  it('a claim that waits gets a call as soon as a task asks for it, also at another process', async () => {
+  it('a waiting claim gets a call as soon as a task makes it, also in another process', async () => {
     const tool = await createTool()
     const agent = await newAgent({ tools: [tool] })
     const other = await startAnother(service)
@@ -139,13 +139,13 @@ describe('tools on the side of the caller', () => {
     }
   })
 
-  it('a claim without a call is answered 204 when its time is over', async () => {
+  it('a claim without a call returns 204 at its timeout', async () => {
     const answer = await claim('nothing', { wait: 0 })
     assert.deepEqual([answer.status, answer.body], [204, ''])
     assert.equal((await claim('nothing', { wait: 1 })).status, 204)
   })
 
-  it('fifty claims at once share forty calls, each call once, the oldest first', async () => {
+  it('fifty concurrent claims share forty calls, each call once, oldest first', async () => {
     const tool = await createTool()
     const agent = await newAgent({ tools: [tool], max_concurrent_tasks: 100 })
     const tasks = await Promise.all(Array.from({ length: 40 }, (_, i) => give(agent, tool, {}, `order ${i}`)))
@@ -155,7 +155,7 @@ describe('tools on the side of the caller', () => {
     assert.deepEqual(new Set(claimed), new Set(tasks.map(({ id }) => id)))
   })
 
-  it('the first result wins; a second says who gave the first and when, also with the spent lease', async () => {
+  it('the first result wins, and a second one is told who sent the first and when, also with the ended lease', async () => {
     const tool = await createTool()
     const agent = await newAgent({ tools: [tool] })
     const task = await give(agent, tool)
@@ -178,7 +178,7 @@ describe('tools on the side of the caller', () => {
     assert.equal((await ended(task)).output.content, `It says: ${won}`)
   })
 
-  it('the same body with the same Idempotency-Key gets the same answer', async () => {
+  it('the same body with the same Idempotency-Key gets the same response', async () => {
     const tool = await createTool()
     const task = await give(await newAgent({ tools: [tool] }), tool)
     const send = () =>
@@ -191,7 +191,7 @@ describe('tools on the side of the caller', () => {
     assert.deepEqual(again.body, first.body)
   })
 
-  it('a result that does not fit the schema is refused with 422, and the call stays open', async () => {
+  it('a result that does not match the schema is refused with 422, and the call stays open', async () => {
     const result_schema = { type: 'object', properties: { refund: { type: 'string' } }, required: ['refund'] }
     const tool = await createTool({ result_schema })
     const task = await give(await newAgent({ tools: [tool] }), tool)
@@ -205,7 +205,7 @@ describe('tools on the side of the caller', () => {
     assert.equal((await ended(task)).status, 'completed')
   })
 
-  it('a result may be of any type that the schema names', async () => {
+  it('a result may have any type that the schema allows', async () => {
     const tool = await createTool({ result_schema: { type: 'array', items: { type: 'integer' }, minItems: 1 } })
     const task = await give(await newAgent({ tools: [tool] }), tool)
     const path = `/tool-calls/${task.wait.tool_call_ids[0]}/result`
@@ -240,7 +240,7 @@ describe('tools on the side of the caller', () => {
     await service.sql`update tool_call set lease_until = now() - interval '1 second' where id = ${id}`
   }
 
-  it('an unsafe call whose lease ended asks a person, who lets it be offered again or says what its result was', async () => {
+  it('an unsafe call whose lease ended waits for a person, who has it offered again or gives its result', async () => {
     const tool = await createTool()
     const agent = await newAgent({ tools: [tool] })
     const task = await give(agent, tool)
@@ -272,7 +272,7 @@ describe('tools on the side of the caller', () => {
     assert.equal((await call('GET', `/tool-calls/${first.id}`)).body.status, 'completed')
   })
 
-  it('a cancellation is what the next heartbeat and the result are answered with, and the receipt says it is uncertain', async () => {
+  it('a cancellation is returned to the next heartbeat and to the result, and the receipt marks the call as uncertain', async () => {
     const tool = await createTool()
     const task = await give(await newAgent({ tools: [tool] }), tool)
     const { id, lease } = (await claim(tool)).body.tool_call
@@ -290,7 +290,7 @@ describe('tools on the side of the caller', () => {
     assert.deepEqual([data.effects, data.uncertain.map((one: any) => one.tool)], [[], [tool]])
   })
 
-  it('a call without a result in time is an error that the model reads', async () => {
+  it('the model reads an error for a call without a result in time', async () => {
     const tool = await createTool({ timeout_seconds: 1 })
     const task = await give(await newAgent({ tools: [tool] }), tool)
     assert.equal((await ended(task)).output.content, 'It says: No result came in time.')
@@ -302,7 +302,7 @@ describe('tools on the side of the caller', () => {
     assert.equal((await claim(tool, { wait: 0 })).status, 204)
   })
 
-  it('a policy asks first, and the edited arguments are what is claimed', async () => {
+  it('a policy can require approval first, and the claim has the edited arguments', async () => {
     const tool = await createTool()
     const task = await give(await newAgent({ tools: [tool], tool_policies: { [tool]: 'ask' } }), tool)
     assert.equal(task.wait.reason, 'approval')
@@ -315,7 +315,7 @@ describe('tools on the side of the caller', () => {
     assert.equal((await ended(task)).status, 'completed')
   })
 
-  it('a task may bring its own tools, of which no name is taken', async () => {
+  it('a task may have its own tools, whose names must be free', async () => {
     const tool = await createTool()
     const other = (await newAgent()).split('/').at(-1)
     const agent = await newAgent({ tools: [tool, 'current_time'], delegates: [{ agent_id: other, name: 'helper' }] })
@@ -343,7 +343,7 @@ describe('tools on the side of the caller', () => {
     assert.equal((await ended(task)).output.content, 'It says: shipped')
   })
 
-  it('a tool that a task brings has its own result schema, also where the project has a tool of that name', async () => {
+  it('a tool of a task has its own result schema, also if the project has a tool of that name', async () => {
     const strict = { type: 'object', required: ['of_project'] }
     const name = await createTool({ result_schema: strict })
     const own = {
@@ -359,7 +359,7 @@ describe('tools on the side of the caller', () => {
     assert.equal((await ended(task)).output.content, 'It says: {"of_task":1}')
   })
 
-  it('a credential with tools:execute alone sees calls, and neither tasks nor agents', async () => {
+  it('a credential with only tools:execute can read calls, but neither tasks nor agents', async () => {
     const tool = await createTool()
     const agent = await newAgent({ tools: [tool] })
     const task = await give(agent, tool)
@@ -376,7 +376,7 @@ describe('tools on the side of the caller', () => {
     assert.equal((await call('POST', '/tool-calls/claim', { tools: [tool] }, reading)).status, 403)
   })
 
-  it('another project’s call is not there, and a forged lease is refused', async () => {
+  it('a call of another project is 404, and a forged lease is refused', async () => {
     const tool = await createTool()
     const task = await give(await newAgent({ tools: [tool] }), tool)
     const { tool_call } = (await claim(tool)).body
@@ -399,7 +399,7 @@ describe('tools on the side of the caller', () => {
     assert.equal((await call('GET', `/tasks/${task.id}`)).body.status, 'waiting')
   })
 
-  it('webhooks hear of a request and of its result', async () => {
+  it('webhooks get events of a call and of its result', async () => {
     const receiver = await startWebhookReceiver()
     try {
       const tool = await createTool()
@@ -431,7 +431,7 @@ describe('tools on the side of the caller', () => {
     }
   })
 
-  it('members of another kind are refused, and an update keeps what it does not name', async () => {
+  it('members of another kind are refused, and an update keeps members that are not given', async () => {
     const name = await createTool({ result_schema: { type: 'object' }, timeout_seconds: 60 })
     const { body } = await call('GET', '/tools?kind=client')
     const { id } = body.tools.find((one: any) => one.name === name)

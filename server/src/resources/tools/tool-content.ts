@@ -23,7 +23,7 @@ const clientMembers = ['result_schema', 'timeout_seconds'] as const satisfies (k
 
 type Given = BodyOf<typeof createTool> | BodyOf<typeof updateTool>
 
-/** What a request makes of a tool: of a new one, or of one that exists. Nothing is pinned yet. */
+/** Content of a tool as a request asks for it, before its definitions are read and pinned. */
 export type ToolDraft = Omit<ToolContent, 'pinned'>
 
 /**
@@ -64,13 +64,13 @@ function nestedDefinition(
   return given[kind] === undefined ? old?.definition : onlyKnown(kind, given[kind])
 }
 
-/** A tool on the caller's side has the members of its definition itself. */
+/** Definition of a client tool, whose members are members of the request body itself. */
 function clientDefinition(given: Given, old: ToolDraft | undefined): ToolDraft['definition'] {
   const timeout_seconds = bounds.client_tool_timeout_seconds_default
   return { timeout_seconds, ...old?.definition, ...onlyKnown('client', given) }
 }
 
-/** Members that a definition has; others are ignored (decision D14). */
+/** Keeps the members that a definition of this kind has; others are ignored (decision D14). */
 function onlyKnown(kind: ToolDraft['kind'], given: object): Record<string, unknown> {
   const known = definitionMembers(kind)
   return Object.fromEntries(Object.entries(given).filter(([name]) => known.includes(name)))
@@ -81,7 +81,7 @@ function nameIssues(name: string | undefined): Issue[] {
     ? [
         {
           field: 'name',
-          message: 'is the name of a tool of the service itself',
+          message: 'is the name of a built-in tool',
           code: 'invalid_choice',
           provided: name,
         },
@@ -127,7 +127,7 @@ function definitionIssues(egress: Egress, { kind, parameters, definition }: Tool
   ]
 }
 
-/** Whether the address may be reached is judged by its host, which no argument or secret can change. */
+/** Only the host decides whether the address may be reached; no argument or secret can change it. */
 function urlIssues(egress: Egress, kind: string, url: string, parameters: ToolDraft['parameters']): Issue[] {
   const issue = (message: string): Issue[] => [
     { field: `${kind}.url`, message, code: 'invalid_format', provided: url.slice(0, 100).toWellFormed() },
@@ -144,7 +144,7 @@ function urlIssues(egress: Egress, kind: string, url: string, parameters: ToolDr
   }
   const properties = parameters !== null && isObject(parameters.properties) ? parameters.properties : {}
   const unknown = template.names.find((name) => !Object.hasOwn(properties, name))
-  return unknown === undefined ? [] : issue(`takes an argument that the parameters do not have: ${unknown}`)
+  return unknown === undefined ? [] : issue(`uses an argument that is not in parameters: ${unknown}`)
 }
 
 function headerIssues(kind: string, headers: Record<string, unknown>): Issue[] {

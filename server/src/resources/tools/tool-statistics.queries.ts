@@ -13,8 +13,9 @@ export interface ToolNumbers {
 }
 
 /**
- * How tools of a project are used, newest tools first; without `tool_ids` of the newest. Only steps of agents that name one of the
- * tools are read, by the index of an agent's steps. A call of a tool on the caller's side is a step that waits.
+ * How the tools of a project are used, newest tools first. Without `tool_ids` it reports on the newest tools. It reads
+ * only the steps of agents that list one of the tools, by the index of an agent's steps. A call of a client tool is a
+ * step of type `wait`.
  */
 export async function listToolStatistics(
   sql: Sql,
@@ -67,7 +68,7 @@ export async function listToolStatistics(
       coalesce(n.last_used_at, e.last_used_at) as last_used_at,
       case when f.tool_id is not null then json_build_object(
         'at', to_char(f.started_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'task_id', f.task_id,
-        'message', left(coalesce(f.error ->> 'message', 'It is not known what became of the call.'), 500)) end as last_failure
+        'message', left(coalesce(f.error ->> 'message', 'The outcome of the call is unknown.'), 500)) end as last_failure
     from tools t left join agents a on a.tool_id = t.id left join numbers n on n.tool_id = t.id
       left join failures f on f.tool_id = t.id left join earlier e on e.tool_id = t.id
     order by t.id desc`)

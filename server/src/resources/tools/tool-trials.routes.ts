@@ -13,7 +13,10 @@ import { recordAsked } from './record-asked.ts'
 import { draftTool, type ToolDraft } from './tool-content.ts'
 import { tryTool } from './try-tool.ts'
 
-/** Looking at tools and calling them before an agent does. Secrets go out to the address that is given, so both are recorded. */
+/**
+ * Reads a definition and makes trial calls before an agent uses the tool. Both send secrets to the address in the
+ * request, so both are audited.
+ */
 export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { egress } = context
 
@@ -36,7 +39,7 @@ export function toolTrialRoutes(app: FastifyInstance, http: HttpContext, context
       if (draft.kind === 'client')
         throw invalid({
           field: 'kind',
-          message: 'must not be client: your own processes call it',
+          message: 'must not be client: your own processes run client tools',
           code: 'invalid_choice',
         })
       await recordAsked(sql, actor, 'project.tool_tried', id, draft)

@@ -16,7 +16,7 @@ describe('tools before agents call them', () => {
   const attempt = (body: object) => test.send('POST', `${base}/tools/try`, { body })
   const preview = (body: object) => test.send('POST', `${base}/tools/preview`, { body })
 
-  it('a try makes one real call and shows both sides of it without secrets', async (t) => {
+  it('a trial makes one real call and returns request and response without secrets', async (t) => {
     const seen: string[] = []
     const { url } = await startLocalServer(t, (request, response) => {
       seen.push(`${request.method} ${request.url} ${request.headers.authorization} ${request.headers['x-team']}`)
@@ -73,7 +73,7 @@ describe('tools before agents call them', () => {
     assert.ok(!JSON.stringify(entry).includes('canary'))
   })
 
-  it('a call that fails is a result, and arguments that do not fit send nothing', async (t) => {
+  it('a failed trial call is a result, and invalid arguments send nothing', async (t) => {
     let calls = 0
     const { url } = await startLocalServer(t, (_request, response) => {
       calls += 1
@@ -93,7 +93,7 @@ describe('tools before agents call them', () => {
     assert.deepEqual([client.status, client.body.error.details[0].field], [400, 'kind'])
   })
 
-  it('an MCP server is previewed and one of its tools tried, without being registered', async (t) => {
+  it('an MCP server is previewed and one of its tools is tried without registration', async (t) => {
     const server = await startMcpServer(t, { answer: ({ arguments: args }) => text(`got ${JSON.stringify(args)}`) })
     const definition = { kind: 'mcp', mcp: { url: server.url } }
     const { body } = await preview(definition)
@@ -108,7 +108,7 @@ describe('tools before agents call them', () => {
     assert.equal((await test.send('GET', `${base}/tools`)).body.pagination.total, 0)
   })
 
-  it('a document lists all of its operations, with what keeps one from being a tool', async () => {
+  it('a preview of a document lists all operations, with the reason why one cannot be a tool', async () => {
     const paths = {
       '/pets': { get: { operationId: 'listPets', summary: 'List pets' } },
       '/pets/{id}': { get: { operationId: 'getPet' } },
@@ -129,7 +129,7 @@ describe('tools before agents call them', () => {
     assert.deepEqual([http.status, http.body.error.details[0].field], [400, 'kind'])
   })
 
-  it('statistics tell which agents have a tool, how often they called it and what failed', async (t) => {
+  it('statistics of tools contain the agents with a tool, its calls and its failures', async (t) => {
     const { url } = await startLocalServer(t, (request, response) => {
       response.writeHead(request.url === '/bad' ? 500 : 200).end('x')
     })

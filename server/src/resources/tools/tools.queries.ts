@@ -8,7 +8,7 @@ import { nameConflict, writeUniqueName, type UniqueName } from '../../platform/p
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
-/** A tool as it is kept. */
+/** A row of the table of tools. */
 export interface StoredTool extends ToolRow {
   revision: number
   created_by: string
@@ -16,19 +16,19 @@ export interface StoredTool extends ToolRow {
   updated_at: string
 }
 
-/** What people decide about a tool, and what was found because of it. */
+/** What people set for a tool, and the definitions that were read because of it. */
 export interface ToolContent {
   name: string
   description: string
   kind: ToolKind
-  /** Null where it was not said. */
+  /** Null if not given. */
   safety: ToolSafety | null
   parameters: Record<string, unknown> | null
   definition: Record<string, unknown>
   pinned: PinnedTool[] | null
 }
 
-/** Names a tool by its own and its project's identifier: another project's does not exist. */
+/** Key of a tool within its project. */
 export interface ToolKey {
   id: string
   project_id: number
@@ -38,7 +38,7 @@ const columns = (sql: Sql) => sql.fragment`
   id, project_id, name, description, kind, safety, parameters, definition, pinned, status, drift, revision, created_by,
   created_at, updated_at`
 
-/** A tool of a project; 404 where it is none. */
+/** Reads a tool of a project; throws 404 if it does not exist. */
 export async function requireTool(sql: Sql, { id, project_id }: ToolKey): Promise<StoredTool> {
   const [row] = isId('tool', id)
     ? await sql.run<StoredTool>(
@@ -49,7 +49,7 @@ export async function requireTool(sql: Sql, { id, project_id }: ToolKey): Promis
   return row
 }
 
-/** Registers a tool; a name that is taken, and one tool more than a project may have, are `resource_conflict`. */
+/** Registers a tool. Throws `resource_conflict` if the name is taken or the project has as many tools as allowed. */
 export async function insertTool(
   sql: Sql,
   tool: ToolContent & ToolKey & Pick<StoredTool, 'created_by'>,
@@ -67,14 +67,14 @@ export async function insertTool(
     throw new Problem(
       'resource_conflict',
       { resource_type: 'project', resource_id: projectId(project_id) },
-      { message: `A project has ${toolsMax} tools at most.` },
+      { message: `A project may have at most ${toolsMax} tools.` },
     )
   })
 }
 
 /**
- * Gives a tool new content, if it is still the one that was read. `pinsAnew`: its definitions were found again, and
- * whatever had drifted is approved.
+ * Changes a tool unless another request has changed it since it was read. `pinsAnew`: its definitions were read again
+ * and are pinned, which approves any drift.
  */
 export async function updateTool(
   sql: Sql,
@@ -102,13 +102,13 @@ export async function updateTool(
   })
 }
 
-/** Removes a tool; false where it was gone already. */
+/** Deletes a tool; false if it does not exist. */
 export async function deleteTool(sql: Sql, { id, project_id }: ToolKey): Promise<boolean> {
   const rows = await sql`delete from tool where id = ${id} and project_id = ${project_id} returning id`
   return rows.length > 0
 }
 
-/** A page of a project's tools, newest first, without what they are made from: a document can be large. */
+/** A page of a project's tools, newest first, without their definitions: a document can be large. */
 export async function listTools(
   sql: Sql,
   {
@@ -143,14 +143,14 @@ function uniqueName(sql: Sql, project_id: number, name: string): UniqueName {
   return { resource_type: 'tool', name, owner: { resource_type: 'project', id: projectId(project_id) }, findId }
 }
 
-/** Fails where another tool has the name already, before anything else is asked; the constraint decides in the end. */
+/** Throws if another tool has the name, before any server is asked. The unique constraint has the last word. */
 export async function requireFreeName(sql: Sql, project_id: number, name: string, except?: string): Promise<void> {
   const unique = uniqueName(sql, project_id, name)
   const id = await unique.findId()
   if (id !== undefined && id !== except) throw nameConflict(unique, id)
 }
 
-/** A tool in a list. */
+/** A tool in the response of a list. */
 export function listedTool({ id, project_id, name, description, kind, safety, ...row }: StoredTool) {
   return {
     id,
@@ -167,8 +167,8 @@ export function listedTool({ id, project_id, name, description, kind, safety, ..
 }
 
 /**
- * A tool as the audit log compares it: of the definitions that a server offers only the fingerprints, which are others
- * when they are.
+ * A tool as the audit log compares it: instead of the definitions only their fingerprints, which differ when the
+ * definitions do.
  */
 export function auditedTool(row: StoredTool) {
   const { tools: _, ...view } = toolView(row)
@@ -176,7 +176,7 @@ export function auditedTool(row: StoredTool) {
   return { ...view, ...(fingerprints && { tools: Object.fromEntries(fingerprints) as Record<string, string> }) }
 }
 
-/** A tool as it is answered. */
+/** A tool in a response. */
 export function toolView(row: StoredTool) {
   const { name, kind, parameters, definition, pinned, drift } = row
   return {

@@ -33,7 +33,7 @@ import {
   type ToolContent,
 } from './tools.queries.ts'
 
-/** Tools of a project. Servers and documents are asked before anything is written. */
+/** Tools of a project. Servers are asked and documents are read before anything is written. */
 export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const { egress } = context
 
@@ -83,7 +83,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
       await requireFreeName(sql, loaded.project_id, draft.name, loaded.id)
       const pinsAnew = loaded.kind !== 'client' && body[loaded.kind] !== undefined
       if (pinsAnew) waits()
-      // Another safety approves nothing: the definitions stay those that were pinned.
+      // A change of safety does not approve drift: the pinned definitions stay.
       const kept = loaded.pinned?.map((tool) => ({ ...tool, safety: body.safety ?? tool.safety })) ?? null
       if (!pinsAnew) return change(sql, actor, 'tool.updated', loaded, { ...draft, pinned: kept }, false)
       return writeDefinitions(context, actor, loaded.project_id, draft, async (pinned) => {
@@ -131,7 +131,7 @@ export function toolRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 }
 
-/** Optimistic lock: a tool that changed since it was read is not updated. */
+/** Optimistic lock: a tool that changed after it was read is not updated. */
 function change(
   sql: Sql,
   actor: Actor,

@@ -44,7 +44,7 @@ function refused({ status, body }: Reply, field: string, code?: string): void {
 }
 
 describe('registering a tool', () => {
-  it('registering a tool on loopback is refused with the setting that allows it', async () => {
+  it('registering a tool on loopback is refused with the name of the setting that allows it', async () => {
     for (const url of ['http://127.0.0.1:9000/', 'http://localhost:9000/']) {
       const { status, body } = await withHttp({ url })
       assert.equal(status, 400)
@@ -52,7 +52,7 @@ describe('registering a tool', () => {
     }
   })
 
-  it('registering a tool answers with all of it', async () => {
+  it('registering a tool returns all of its members', async () => {
     const { status, body } = await create({ name: 'weather' })
     assert.equal(status, 201)
     assert.match(body.id, /^tool_[0-7][0-9a-hjkmnp-tv-z]{25}$/)
@@ -64,7 +64,7 @@ describe('registering a tool', () => {
     assert.deepEqual((await test.send('GET', `${base}/${id}`)).body, body)
   })
 
-  it('registering a tool takes a GET for safe and everything else for unsafe, until declared otherwise', async () => {
+  it('registering a tool treats GET as safe and every other method as unsafe, unless declared', async () => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
       assert.equal((await withHttp({ method })).body.safety, method === 'GET' ? 'safe' : 'unsafe')
       for (const safety of ['safe', 'keyed', 'unsafe'])
@@ -72,7 +72,7 @@ describe('registering a tool', () => {
     }
   })
 
-  it('registering a tool needs no parameters where there are no arguments', async () => {
+  it('registering a tool without arguments needs no parameters', async () => {
     for (const given of [undefined, null]) {
       const { status, body } = await create({
         parameters: given,
@@ -82,7 +82,7 @@ describe('registering a tool', () => {
     }
   })
 
-  it('registering a tool keeps null in a schema, leaves read-only members out, and refuses what it does not know', async () => {
+  it('registering a tool keeps null in a schema, omits read-only members, and refuses unknown ones', async () => {
     const { status, body } = await create({ id: 'tool_x', status: 'drifted', created_by: 'me', http })
     assert.equal(status, 201)
     assert.deepEqual([body.parameters, body.http, body.status], [parameters, http, 'active'])
@@ -93,7 +93,7 @@ describe('registering a tool', () => {
     }
   })
 
-  it('registering a tool takes each name once in a project, and again in another', async () => {
+  it('the name of a tool is unique within its project', async () => {
     const { body: first } = await create({ name: 'once' })
     const { status, body } = await create({ name: 'once' })
     assert.deepEqual([status, body.error.code], [409, 'resource_conflict'])
@@ -107,7 +107,7 @@ describe('registering a tool', () => {
     assert.equal((await create({ name: 'once' }, await makeProject('another'))).status, 201)
   })
 
-  it('registering a tool gives a name to one of many who ask for it at once', async () => {
+  it('of many tools registered concurrently with one name exactly one gets it', async () => {
     const statuses = (await Promise.all(Array.from({ length: 8 }, () => create({ name: 'race' })))).map((r) => r.status)
     assert.deepEqual(
       statuses.toSorted((a, b) => a - b),
@@ -115,7 +115,7 @@ describe('registering a tool', () => {
     )
   })
 
-  it('registering a tool is bounded in a project', async () => {
+  it('a project has a limited number of tools', async () => {
     const at = await makeProject('full')
     const project_id = /proj_(\d+)/.exec(at)![1]
     await test.sql`
@@ -123,13 +123,13 @@ describe('registering a tool', () => {
       select 'tool_' || n, ${project_id}, 'filler' || n, '', 'http', '{}', 'user_x' from generate_series(1, ${bounds.tools_per_project}::int) n`
     const { status, body } = await create({}, at)
     assert.deepEqual([status, body.error.code], [409, 'resource_conflict'])
-    assert.match(body.error.message, /500 tools at most/)
+    assert.match(body.error.message, /at most 500 tools/)
   })
 })
 
 describe('a tool is refused', () => {
   for (const name of builtinTools)
-    it(`a tool is refused with the name ${name} of the service`, async () =>
+    it(`a tool is refused with the reserved name ${name}`, async () =>
       refused(await create({ name }), 'name', 'invalid_choice'))
 
   for (const [field, values] of Object.entries({
@@ -219,20 +219,20 @@ describe('a tool is refused', () => {
     [{ 'a b': 'c' }, 'http.headers'],
     [{ '': 'c' }, 'http.headers'],
   ] as const)
-    it(`a tool is refused for the header ${JSON.stringify(headers).slice(0, 40)}, whose value is not told`, async () => {
+    it(`a tool is refused for the header ${JSON.stringify(headers).slice(0, 40)}, without its value`, async () => {
       const reply = await withHttp({ headers })
       refused(reply, field)
       assert.equal('provided' in reply.body.error.details[0] && field !== 'http.headers', false)
     })
 
-  it('a tool is refused where it has the members of another kind', async () => {
+  it('a tool is refused with members of another kind', async () => {
     refused(await create({ mcp: { url: 'https://mcp.example.com/' } }), 'mcp')
     const mcp = { url: 'https://mcp.example.com/' }
     refused(await create({ kind: 'mcp', parameters: undefined, mcp }), 'http')
     refused(await create({ kind: 'mcp', http: undefined, mcp }), 'parameters')
   })
 
-  it('a tool is refused where its server may not be reached, before any request is sent', async () => {
+  it('a tool is refused if its server is not allowed, before any request is sent', async () => {
     const of = (kind: string, definition: unknown) =>
       create({ kind, http: undefined, parameters: undefined, [kind]: definition })
     for (const url of ['http://10.0.0.1/', 'http://169.254.169.254/', 'https://{city}/', 'https://${env.HOST}/', 'x']) {
@@ -247,7 +247,7 @@ describe('a tool is refused', () => {
     refused(await of('mcp', undefined), 'mcp')
   })
 
-  it('a tool is refused with all of its faults at once', async () => {
+  it('a tool is refused with all of its errors at once', async () => {
     const { body } = await create({ name: 'wait', kind: 'http', http: { method: 'GET', url: 'http://10.0.0.1/{x}' } })
     const fields = body.error.details.map((issue: { field: string }) => issue.field)
     assert.deepEqual(fields, ['name', 'http.url'])
@@ -262,7 +262,7 @@ describe('the address of a tool', () => {
 })
 
 describe('tools of a project', () => {
-  it('tools of a project are listed newest first, without what they are made from', async () => {
+  it('tools of a project are listed newest first, without their definitions', async () => {
     const at = await makeProject('listed')
     const made: string[] = []
     for (const name of ['a', 'b', 'c']) made.unshift((await create({ name }, at)).body.id)
@@ -290,7 +290,7 @@ describe('tools of a project', () => {
       refused(await test.send('GET', `${at}?${query}`), query.split('=')[0]!)
   })
 
-  it('tools of a project are not found in another project, nor by anything but their identifier', async () => {
+  it('a tool is 404 in another project, and is found only by its identifier', async () => {
     const { body } = await create()
     const other = await makeProject('other')
     for (const path of [`${other}/${body.id}`, `${base}/${body.name}`, `${base}/tool_1`, `${base}/${body.id}x`]) {
@@ -301,7 +301,7 @@ describe('tools of a project', () => {
 })
 
 describe('updating a tool', () => {
-  it('updating a tool replaces what is given and keeps the rest', async () => {
+  it('updating a tool replaces the given members and keeps the others', async () => {
     const { body: before } = await create()
     const put = (body: object) => test.send('PUT', `${base}/${before.id}`, { body })
     const { status, body } = await put({ description: 'Another.' })
@@ -316,7 +316,7 @@ describe('updating a tool', () => {
     assert.equal((await put({})).status, 200)
   })
 
-  it('derives the safety again where it was not declared', async () => {
+  it('updating a tool derives its safety again unless declared', async () => {
     const { body } = await create()
     const reply = await test.send('PUT', `${base}/${body.id}`, { body: { http: { ...http, method: 'POST' } } })
     assert.equal(reply.body.safety, 'unsafe')
@@ -334,14 +334,14 @@ describe('updating a tool', () => {
     assert.deepEqual((await test.send('GET', `${base}/${tool.id}`)).body, tool)
   })
 
-  it('updating a tool gives it no name that another one has', async () => {
+  it('updating a tool to a taken name is refused', async () => {
     const [{ body: one }, { body: two }] = [await create(), await create()]
     const reply = await test.send('PUT', `${base}/${two.id}`, { body: { name: one.name } })
     assert.deepEqual([reply.status, reply.body.error.details.resource_id], [409, one.id])
     assert.equal((await test.send('PUT', `${base}/${two.id}`, { body: { name: two.name } })).status, 200)
   })
 
-  it('updating a tool lets none of two changes at once be lost', async () => {
+  it('two concurrent changes of a tool are never lost', async () => {
     const { body: tool } = await create()
     const changes = Array.from({ length: 6 }, (_, i) => (i % 2 ? { description: `d${i}` } : { safety: 'keyed' }))
     const replies = await Promise.all(changes.map((body) => test.send('PUT', `${base}/${tool.id}`, { body })))
@@ -352,7 +352,7 @@ describe('updating a tool', () => {
   })
 })
 
-it('a deleted tool is gone, and its name is free', async () => {
+it('a deleted tool is 404, and its name is free', async () => {
   const { body } = await create({ name: 'gone' })
   const reply = await test.send('DELETE', `${base}/${body.id}`)
   assert.deepEqual([reply.status, reply.body], [200, { message: 'Tool deleted', tool_id: body.id }])
@@ -361,7 +361,7 @@ it('a deleted tool is gone, and its name is free', async () => {
   assert.equal((await create({ name: 'gone' })).status, 201)
 })
 
-it('a deleted project takes its tools along', async () => {
+it('a project is deleted with its tools', async () => {
   const at = await makeProject('doomed')
   const { body } = await create({}, at)
   assert.equal((await test.send('DELETE', at.replace('/tools', ''))).status, 200)

@@ -13,17 +13,17 @@ import { newId } from '../../platform/ids.ts'
 import { openSecrets } from './find-definitions.ts'
 import type { ToolDraft } from './tool-content.ts'
 
-/** What is called, and with what. */
+/** A trial call: the tool and its arguments. */
 export interface Trial {
   draft: ToolDraft
   pinned: PinnedTool[] | null
-  /** Of a server or a document: which of its tools. */
+  /** Which tool of a server or document. */
   tool: string | undefined
   args: Record<string, unknown>
   environment: Readonly<Record<string, string>> | undefined
 }
 
-/** What became of a call by hand. */
+/** Result of a trial call. */
 export interface TrialResult {
   request: { method: string; url: string; headers: Record<string, string>; body: string | null } | null
   response: { status: number; headers: Record<string, string>; body: string } | null
@@ -33,8 +33,8 @@ export interface TrialResult {
 }
 
 /**
- * Makes one real call, as an agent's would be made, and tells what was sent and what came back, without secrets. A call that
- * fails is a result too.
+ * Makes one real call as for an agent, and returns the request and the response without secrets. A failed call is a
+ * result, not an error.
  */
 export async function tryTool(
   context: Pick<Context, 'sql' | 'secrets' | 'egress' | 'log' | 'tokens'>,
@@ -70,8 +70,8 @@ function choose(tools: readonly Tool[], { name, kind }: ToolDraft, wanted: strin
   if (found) return found
   const message =
     wanted === undefined
-      ? 'is required: there is more than one'
-      : `there is no such tool behind this ${kind} definition`
+      ? 'is required: the definition has more than one tool'
+      : `is not a tool of this ${kind} definition`
   throw invalid({ field: 'tool', message, code: wanted === undefined ? 'required' : 'invalid_choice' })
 }
 
@@ -83,7 +83,7 @@ async function call(
   signal: AbortSignal,
 ): Promise<Pick<TrialResult, 'content' | 'error'>> {
   const [task_id, step_id, agent_id] = [newId('task'), newId('step'), newId('agent')]
-  // Programs, which take turns, are not tried by hand.
+  // Trial calls never run programs, so no turn is needed.
   const party = { org_id: '', project_id }
   const ids = { task_id, step_id, agent_id, idempotency_key: `${task_id}:0`, traceparent: undefined, party }
   try {
@@ -93,7 +93,7 @@ async function call(
     if (signal.aborted)
       return {
         content: null,
-        error: { code: 'timed_out', message: `No answer came within ${toolTrialBounds.call_seconds} s.` },
+        error: { code: 'timed_out', message: `No response within ${toolTrialBounds.call_seconds} s.` },
       }
     if (!(error instanceof ToolError)) throw error
     const { code, message } = redaction.error(error)
@@ -107,7 +107,7 @@ interface Wire {
   answer: EgressAnswer | undefined
 }
 
-/** The way out, which notes the last request and its answer. */
+/** Wraps the egress and keeps the last request and its response. */
 function recorded(egress: Egress): Wire {
   const wire: Wire = {
     request: undefined,
@@ -125,11 +125,11 @@ function recorded(egress: Egress): Wire {
   return wire
 }
 
-/** Headers that prove who calls, or keep a session: their values are never shown. */
+/** Headers with credentials or a session: their values are never shown. */
 const secretHeader = /^(authorization|proxy-authorization|cookie|set-cookie|.*(api-?key|token|secret|password).*)$/i
 const hidden = '[redacted]'
 
-/** The request and the answer for people. An MCP server is spoken to in many requests, of which none is shown. */
+/** The request and the response, readable by people. A call of an MCP server takes many requests; none is shown. */
 async function exchangeOf(
   { request, answer }: Wire,
   { kind, definition }: ToolDraft,
@@ -140,7 +140,7 @@ async function exchangeOf(
   const templates = new Map(given.map(([name, template]) => [name.toLowerCase(), template]))
   const sent = Object.entries(request.headers ?? {}).map(([name, value]): [string, string] => {
     const template = templates.get(name.toLowerCase())
-    // Also of a secret that is too short to be looked for: nothing but its place is shown.
+    // Hides the whole placeholder, because a short secret cannot be found in the value.
     if (template?.includes('${')) return [name, template.replaceAll(/\$\{[^}]*(?:\}|$)/g, hidden)]
     return [name, secretHeader.test(name) ? hidden : redaction.text(value)]
   })

@@ -1,7 +1,7 @@
 import type { RetentionKind } from '#contract/resources/rate-limits.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 
-/** A bucket of a subject, as its windows run now. */
+/** Current windows of one bucket of a subject. */
 export interface StandingRow {
   bucket: string
   hour_used: number
@@ -11,14 +11,16 @@ export interface StandingRow {
   refused_at: string | null
 }
 
-/** When the running windows end, and the model tokens of the running hour. */
+/** When the current windows end, and the model tokens used in the current hour. */
 export interface RunningWindows {
   hour_ends_at: string
   minute_ends_at: string
   tokens_used: number
 }
 
-/** What a subject used and was refused; a bucket without a request in the last hours is not there. By primary key. */
+/**
+ * Used and refused requests of a subject, by primary key. Buckets without a request in the last hours are missing.
+ */
 export async function readStanding(sql: Sql, subject: string): Promise<StandingRow[]> {
   return sql<StandingRow>`
     with running as (select date_trunc('hour', now(), 'UTC') as hour, date_trunc('minute', now(), 'UTC') as minute)
@@ -41,7 +43,7 @@ export async function readWindows(sql: Sql, subject: string): Promise<RunningWin
   return row!
 }
 
-/** Where what is kept for its own time stands; partitions are found by the table that they are of. */
+/** Tables of each kind of data with its own retention. Their partitions are found by the table. */
 const tables: Record<RetentionKind, readonly string[]> = {
   tasks: ['task', 'task_step', 'task_event', 'task_message', 'thread', 'approval'],
   files: ['file', 'file_piece', 'task_file'],
@@ -55,8 +57,9 @@ const tables: Record<RetentionKind, readonly string[]> = {
 }
 
 /**
- * Bytes on disk by kind, with indexes and values that are stored apart: those of files, so nothing is read. They are of the whole
- * installation, and PostgreSQL cannot tell an organization's part without reading it all: so where there are several there is nothing.
+ * Bytes on disk by kind, with indexes and TOAST. They come from file sizes, so no rows are read. They cover the whole
+ * installation, and PostgreSQL cannot tell the part of one organization without reading every row: with several
+ * organizations the map is empty.
  */
 export async function readStored(sql: Sql): Promise<Map<RetentionKind, number>> {
   const places = Object.entries(tables).flatMap(([kind, names]) => names.map((name) => [kind, name] as const))
@@ -69,7 +72,7 @@ export async function readStored(sql: Sql): Promise<Map<RetentionKind, number>> 
   return new Map(rows.map(({ kind, bytes }) => [kind, bytes]))
 }
 
-/** Requests of a subject that a limit refused in an hour. */
+/** Requests of a subject that a limit refused in one hour. */
 export interface RefusalRow {
   hour: string
   name: string
@@ -79,7 +82,7 @@ export interface RefusalRow {
   last_at: string
 }
 
-/** A page of what limits refused to an organization, or to one of its users, the latest hours first, and how many rows there are. */
+/** A page of the refusals of an organization, or of one of its users, latest hours first, and their total number. */
 export async function listRefusals(
   sql: Sql,
   filter: {

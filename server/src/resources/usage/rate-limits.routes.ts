@@ -18,7 +18,7 @@ import {
   type StandingRow,
 } from './rate-limits.queries.ts'
 
-/** Where the limits of a credential stand (spec 8.1). Reading them counts as any request does. */
+/** The limits of a credential and their use (spec 8.1). Reading them counts like any other request. */
 export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { config }: Context): void {
   const { rates, tokens_per_hour } = http.authentication
 
@@ -58,7 +58,7 @@ export function rateLimitRoutes(app: FastifyInstance, http: HttpContext, { confi
   })
 }
 
-/** Requests that limits refused, an hour after the other. */
+/** Requests that limits refused, by hour. */
 export function refusalRoutes(app: FastifyInstance, http: HttpContext): void {
   handle(app, http, listRateLimitRefusals, {
     run: async ({ sql, principal, query }) => {
@@ -86,7 +86,7 @@ export function refusalRoutes(app: FastifyInstance, http: HttpContext): void {
   })
 }
 
-/** Windows of every bucket that credentials have, in the order of the document. */
+/** Windows of every bucket of a credential, in the order of the OpenAPI document. */
 function requestLimits(rows: StandingRow[], running: RunningWindows, rates: RateSettings, { kind }: Principal) {
   const used = new Map(rows.map((row) => [row.bucket, row]))
   const names = (Object.keys(buckets) as BucketName[]).filter((name) => buckets[name].per === 'credential')

@@ -23,7 +23,7 @@ describe('where limits stand', () => {
   const find = (limits: Limit[], name: string, window: string): Limit =>
     limits.find((limit) => limit.name === name && limit.window === window) ?? assert.fail(`no ${name} a ${window}`)
 
-  it('the state of the limits counts what a credential used, and what it was refused, and nothing of others', async () => {
+  it('the state of the limits counts used and refused requests of a credential, and none of others', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     const send = (method: string, url: string) => test.send(method, url, { key })
     // A whole window ahead, where it counts as the running one, so that no hour ends in the middle of the test.
@@ -54,7 +54,7 @@ describe('where limits stand', () => {
     assert.deepEqual(untouched.refusals, [])
   })
 
-  it('the state of the limits tells refusals of the hour before apart, and forgets older ones', async () => {
+  it('the state of the limits separates refusals of the previous hour, and drops older ones', async () => {
     const { id, key } = await makeKey(test, ownerOf(test), ['admin'])
     const send = (method: string, url: string) => test.send(method, url, { key })
     const refusals = async (hours: number) => {
@@ -80,7 +80,7 @@ describe('where limits stand', () => {
     assert.deepEqual(row, { hour_refused: 0, previous_hour_refused: 7 })
   })
 
-  it('the state of the limits gives sessions their larger limits, and says how long data is kept', async () => {
+  it('the state of the limits has the larger limits of sessions, and the retention of data', async () => {
     const { cookie } = await makeSession(test, ownerOf(test))
     const { body } = await test.send('GET', path, { cookie })
     assert.equal(find(body.limits, 'general', 'hour').limit, 10_000)
@@ -100,7 +100,7 @@ describe('where limits stand', () => {
     })
   })
 
-  it('the state of the limits shows owners, and only them, how much of each kind is stored', async () => {
+  it('the state of the limits shows only owners how much data of each kind is stored', async () => {
     const bytesFor = async (options: object): Promise<(number | null)[]> =>
       (await test.send('GET', path, options)).body.retention.map((of: { bytes: number | null }) => of.bytes)
     const stored = await bytesFor({})
@@ -119,7 +119,7 @@ describe('where limits stand', () => {
     assert.deepEqual(new Set(await bytesFor({})), new Set([null]))
   })
 
-  it('the state of the limits says that nothing is counted where limits are off', async () => {
+  it('the state of the limits reports that nothing is counted if limits are off', async () => {
     const off = await startTestService({ CADRE_RATE_LIMITS: 'off' })
     try {
       const { body } = await off.send('GET', path)

@@ -1,13 +1,13 @@
 import { usageGroups, usageSeriesMax, type UsageGroup } from '#contract/resources/usage.ts'
 import { raw, type Sql } from '../../platform/postgres/database.ts'
 
-/** Sums of one group, or of all. */
+/** Sums of one group, or of all groups. */
 export interface UsageSums {
   calls: number
   input_tokens: number
   output_tokens: number
   cached_tokens: number
-  /** Of the calls whose price is known. */
+  /** Cost of the calls whose price is known. */
   cost_usd: number
   sandbox_seconds: number
   unpriced_calls: number
@@ -34,7 +34,7 @@ const sums = ({ fragment }: Sql) => fragment`
   coalesce(sum(output_tokens), 0)::bigint as output_tokens, coalesce(sum(cached_tokens), 0)::bigint as cached_tokens,
   coalesce(sum(cost_usd), 0) as cost_usd, coalesce(sum(sandbox_seconds), 0) as sandbox_seconds, coalesce(sum(unpriced_calls), 0)::bigint as unpriced_calls`
 
-/** A page of groups, the dearest first, how many there are, and the sum of all. Costs are added as decimals. */
+/** A page of groups, most expensive first, their total number, and the sum of all. Costs are added as decimals. */
 export async function sumUsage(
   sql: Sql,
   { project_id, start_time, end_time, groups, limit, offset }: UsageFilter,
@@ -56,10 +56,10 @@ export async function sumUsage(
 }
 
 export interface UsagePoint {
-  /** Null for the groups that are not among the dearest. */
+  /** Null for the groups that are not among the most expensive. */
   group: string | null
   name: string | null
-  /** The beginning of the bucket, in seconds since 1970. */
+  /** Start of the bucket in Unix seconds. */
   at: number
   cost_usd: number
   tokens: number
@@ -67,7 +67,10 @@ export interface UsagePoint {
 
 const columns = { agent: 'agent_id', model: 'model', tool: 'tool', api_key: 'credential_id' } as const
 
-/** What the dearest groups of one kind used by bucket, and the others together; buckets without use are missing. `start_time` begins one. */
+/**
+ * Usage by bucket of the most expensive groups of one kind, and of all others together. Buckets without usage are
+ * missing. `start_time` is the start of a bucket.
+ */
 export async function listUsagePoints(
   sql: Sql,
   filter: { project_id: number; group: UsageGroup; start_time: string; end_time: string; bucket_seconds: number },

@@ -18,7 +18,7 @@ import { requireProject } from '../projects/projects.queries.ts'
 import { listUsagePoints, sumUsage, type UsagePoint } from './usage.queries.ts'
 import { countFiles } from '../../engine/files/file-rows.ts'
 
-/** What a project used, and what it cost. */
+/** Usage of a project and its cost. */
 export function usageRoutes(app: FastifyInstance, http: HttpContext, { config }: Pick<Context, 'config'>): void {
   handle(app, http, getUsage, {
     load: ({ sql, params, principal }) => requireProject(sql, params.project_id!, principal),
@@ -56,7 +56,7 @@ export function usageRoutes(app: FastifyInstance, http: HttpContext, { config }:
       const first = Math.floor(Date.parse(asked) / 1000 / bucket_seconds)
       const count = Math.ceil(Date.parse(end_time) / 1000 / bucket_seconds) - first
       if (count > usagePointsMax) {
-        const message = `would give ${count} buckets; at most ${usagePointsMax} are given`
+        const message = `would give ${count} buckets; the most is ${usagePointsMax}`
         throw invalidQuery({ field: 'interval', message, code: 'out_of_range', max: usagePointsMax })
       }
       const start_time = new Date(Math.max(first * bucket_seconds * 1000, firstTimestamp_ms)).toISOString()
@@ -79,7 +79,7 @@ export function usageRoutes(app: FastifyInstance, http: HttpContext, { config }:
   })
 }
 
-/** The buckets of a period, each of them there. */
+/** All buckets of a period; those without usage have zeros. */
 function everyPoint(points: readonly UsagePoint[], first: number, count: number, bucket_seconds: number) {
   const known = new Map(points.map((point) => [point.at, point]))
   return Array.from({ length: count }, (_, n) => {
@@ -89,7 +89,7 @@ function everyPoint(points: readonly UsagePoint[], first: number, count: number,
   })
 }
 
-/** No moment before this one is accepted, so none is made up either. */
+/** The earliest time that the API accepts, and so the earliest it returns. */
 const firstTimestamp_ms = Date.parse('0001-01-01T00:00:00.000Z')
 
 function before(timestamp: string, seconds: number): string {

@@ -56,7 +56,7 @@ it('costs add up as decimals, and calls without a price are listed, not guessed'
   assert.deepEqual(period, { start_time: '2026-11-20T00:00:00.000Z', end_time: '2026-11-21T00:00:00.000Z' })
 })
 
-it('groups are distinguished by what is asked for, page by page', async () => {
+it('usage is grouped by the requested members, in pages', async () => {
   const { usage: groups, pagination } = await ask(`${day}&group_by=model,tool&limit=2&offset=1`)
   assert.deepEqual(
     groups.map(({ model, tool, agent_id }: Record<string, unknown>) => [model, tool, agent_id]),
@@ -84,7 +84,7 @@ it('a period that ends before it begins, and groups that do not exist, are refus
     assert.equal((await test.send('GET', `${usage}?${query}`)).status, 400, query)
 })
 
-it('a series tells apart the dearest groups by day, with the days on which nothing was used', async () => {
+it('a series has the most expensive groups by day, including days without usage', async () => {
   const { status, body } = await test.send(
     'GET',
     `${usage}/series?start_time=2026-11-19&end_time=2026-11-21&group_by=model`,

@@ -6,18 +6,18 @@ import { field, type Field } from '../../http/pages/page.ts'
 import { check } from '../../http/validation.ts'
 import { sentence } from './pages.ts'
 
-/** Input of the account form, to show it again. */
+/** Input of the account form, shown again after an error. */
 export interface TypedAccount {
   email?: string
-  /** Whether the address is the only one that will do. */
+  /** Whether the user cannot change the address. */
   isEmailFixed?: boolean
   name?: string
   issues?: readonly Issue[]
-  /** Whether one begins to type at once; where there is something to read first one does not. */
+  /** Whether the first field gets the focus; false where the page has something to read first. */
   focus?: boolean
 }
 
-/** The fields of a form for making an account, each with what is wrong with it. */
+/** The fields of the sign-up form, each with its error. */
 export function accountFields(typed: TypedAccount): Html[] {
   const { email = '', isEmailFixed = false, name = '', issues = [], focus = true } = typed
   const fields: Field[] = [
@@ -39,7 +39,7 @@ export function accountFields(typed: TypedAccount): Html[] {
     },
   ]
   const faults = new Map(issues.map((issue) => [issue.field, issue.message.replace(`${issue.field} `, '')]))
-  // The form is shown again with the input.
+  // The first field with an error gets the focus.
   const first = fields.find((one) => faults.has(one.name)) ?? (focus ? fields[0] : undefined)
   return fields.map((shown) => {
     const message = faults.get(shown.name)
@@ -47,7 +47,7 @@ export function accountFields(typed: TypedAccount): Html[] {
   })
 }
 
-/** An account as it was typed, without blanks around it; throws `validation_error` with every fault. */
+/** Reads the typed account and trims it; throws `validation_error` with every error. */
 export function readAccount({ email, password, name }: { email: string; password: string; name: string }) {
   const account = { email: email.trim(), password, name: name.trim() }
   const [first, ...others] = check(NewAccount, account)
@@ -55,12 +55,12 @@ export function readAccount({ email, password, name }: { email: string; password
   return account
 }
 
-/** What the form says about an account that could not be made; throws what is not the user's fault. */
+/** The errors to show in the form when no account could be created; rethrows errors that are not the user's fault. */
 export function accountErrors(error: unknown): { status: number; fault: string; issues: readonly Issue[] } {
   const problem = toProblem(error)
   if (problem.status === 500) throw error
   const issues =
     problem.kind === 'validation_error' && Array.isArray(problem.details) ? (problem.details as Issue[]) : []
-  const fault = issues.length > 0 ? 'Please look at what is marked below.' : sentence(problem)
+  const fault = issues.length > 0 ? 'Please correct the fields marked below.' : sentence(problem)
   return { status: problem.status, fault, issues }
 }

@@ -3,7 +3,7 @@ import { alert, field, type Page } from '../../http/pages/page.ts'
 import type { IdentityRow } from './sso/identities.queries.ts'
 import { accountPath } from './sso/sso-pages.ts'
 
-/** What the page shows where ways to sign in are connected and taken off. */
+/** Data of the page where a user connects and removes ways to sign in. */
 export interface AccountView {
   name: string
   email: string
@@ -11,7 +11,7 @@ export interface AccountView {
   identities: (IdentityRow & { label: string; isRemovable: boolean })[]
   /** Providers that may be connected. */
   providers: readonly { name: string; label: string }[]
-  /** Whether the password is asked for, because the sign-in is not recent. */
+  /** Whether the page asks for the password, because the sign-in is not recent. */
   asksPassword: boolean
   token: string
   fault?: string | undefined
@@ -55,7 +55,7 @@ function identityItem(
     </li>`
 }
 
-/** A button a provider, in one form, so that the password is typed once. */
+/** One form with a button for each provider, so that the password is typed once. */
 function connectForm({ providers, asksPassword, has_password, token }: AccountView): Html | false {
   if (providers.length === 0) return false
   if (asksPassword && !has_password) {

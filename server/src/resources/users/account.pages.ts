@@ -16,8 +16,8 @@ import { beginAt, providersOf, requireProvider, type Sso } from './sso/sso.ts'
 import { findCredentials } from './users.queries.ts'
 
 /**
- * The page of one's own ways to sign in: identity providers are connected and taken off, without scripts. Forms carry a
- * token bound to the session.
+ * The page where users connect and remove identity providers, without scripts. Forms carry a token bound to the
+ * session.
  */
 export function accountPages(scope: FastifyInstance, sso: Sso): void {
   const bodyLimit = formBytesMax
@@ -47,7 +47,7 @@ export function accountPages(scope: FastifyInstance, sso: Sso): void {
 
 type Fields = ReturnType<typeof readForm>
 
-/** Checks that a form is this session's, and shows the page again with what went wrong. */
+/** Checks that a form belongs to this session, and shows the page again with the error if the action fails. */
 async function submit(
   sso: Sso,
   request: FastifyRequest,
@@ -59,7 +59,7 @@ async function submit(
   const user = await signedInUser(sso, request)
   if (!user) return toSignIn(reply)
   if (!sso.tokens.verify(fields.token, 'account', user.session_id))
-    return showAccount(sso, user, reply, { status: 403, fault: 'The form had expired. Please try again.' })
+    return showAccount(sso, user, reply, { status: 403, fault: 'The form has expired. Please try again.' })
   try {
     await countForm(sso, request)
     return await work(user, fields)
@@ -103,7 +103,7 @@ function labelOf({ context }: Sso, name: string | null): string | undefined {
 }
 
 function errorOf(problem: Problem): string {
-  return problem.kind === 'validation_error' ? 'This is not your password.' : sentence(problem)
+  return problem.kind === 'validation_error' ? 'The password is wrong.' : sentence(problem)
 }
 
 function toSignIn(reply: FastifyReply): FastifyReply {

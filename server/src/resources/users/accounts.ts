@@ -19,8 +19,8 @@ export interface SignUp {
 }
 
 /**
- * Creates an account and signs it in. It gets a new organization, or joins the organization of its invitation: every
- * account has one (decision D62). Throws `validation_error` for a weak password and for another address than the
+ * Creates an account and signs it in. The account gets a new organization, or joins that of its invitation: every
+ * account has one (decision D62). Throws `validation_error` for a weak password or an address other than the
  * invitation's, `resource_conflict` for an address that is taken, and 404 for an invalid invitation. Of concurrent
  * sign-ups with one invitation exactly one succeeds.
  */
@@ -29,10 +29,10 @@ export async function signUp(
   { email, password, name, invitation }: SignUp,
   from: SignInSource,
 ): Promise<SignedIn> {
-  // Asked before the password is hashed, which is dear.
+  // Checked first, because hashing the password is expensive.
   const offer = invitation === undefined ? undefined : await requireOffer(sql, invitation)
   if (offer && !isFor(offer, email))
-    throw invalid({ field: 'email', message: 'must be the one that the invitation is for', code: 'invalid_choice' })
+    throw invalid({ field: 'email', message: 'must be the address that was invited', code: 'invalid_choice' })
   refuseFault('password', passwordError(password, email))
   const password_hash = await passwords.hash(password)
   return sql.begin(async (tx) => {
@@ -42,7 +42,7 @@ export async function signUp(
         'resource_conflict',
         { resource_type: 'user', conflicting_field: 'email', conflicting_value: email },
         {
-          message: 'There is an account with this e-mail address.',
+          message: 'An account with this e-mail address already exists.',
         },
       )
     }
@@ -58,19 +58,20 @@ export async function signUp(
   })
 }
 
-/** Who changes a password, from which session. */
+/** A change of password: the user, the session and the passwords. */
 export interface PasswordChange {
   user_id: string
   session_id: string
-  /** Undefined for an account that has none: it has signed in a moment ago instead. */
+  /** Undefined for an account without a password; it needs a recent sign-in instead. */
   current_password: string | undefined
   new_password: string
 }
 
 /**
- * Changes a password, or sets the first one, and ends all other sessions and grants of the user (decision D65); returns
- * how many. Throws `validation_error` where either password is not accepted, `insufficient_permissions` where there is
- * none and the sign-in is too old, and like signing in after too many wrong ones.
+ * Changes a password, or sets the first one, and ends all other sessions and grants of the user (decision D65). Returns
+ * how many it ended. Throws `validation_error` if the current password is wrong or the new one is not allowed,
+ * `insufficient_permissions` if the account has no password and the sign-in is too old, and `rate_limit_exceeded` after
+ * too many wrong passwords.
  */
 export async function changePassword(
   { sql, passwords }: SignInContext,

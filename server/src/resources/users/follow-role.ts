@@ -5,8 +5,8 @@ import { findMember, updateRole, type MemberRow } from '../members/members.queri
 import { holdOrganization } from '../members/organizations.queries.ts'
 
 /**
- * Gives a member the role that an identity provider says, without a person who decides it. Owners keep their role, and others who
- * are no member are left alone; undefined where nothing changed.
+ * Gives a member the role that an identity provider states. Owners keep their role, and users who are not members stay
+ * so. Undefined if nothing changed.
  */
 export async function followRole(
   tx: Sql,

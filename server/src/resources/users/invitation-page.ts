@@ -7,19 +7,19 @@ import type { SignedInUser } from './sessions/sessions.queries.ts'
 import { accountFields, type TypedAccount } from './account-form.ts'
 import { invitationIn } from './pages.ts'
 
-/** What the page of an invitation shows to every visitor. */
+/** Data of the invitation page for every visitor. */
 interface InvitationView {
   offer: Offer
-  /** The page's own path: its forms go there, and one comes back to it after signing in or out. */
+  /** The page's own path: target of its forms, and where users return after signing in or out. */
   path: string
 }
 
-/** To a signed-in user. */
+/** Data of the page for a signed-in user. */
 export interface JoinView extends InvitationView {
   user: SignedInUser
   token: string
   logout_token: string
-  /** Whether the account is the one that the invitation is for. */
+  /** Whether the invitation is for this account. */
   isForThem: boolean
   fault?: string | undefined
 }
@@ -50,11 +50,11 @@ export function joinPage({ offer, path, user, token, logout_token, isForThem, fa
   }
 }
 
-/** To a visitor without a session. */
+/** Data of the page for a visitor without a session. */
 export interface InvitedView extends InvitationView {
   token: string
   typed: TypedAccount
-  /** Identity providers by which one joins too. */
+  /** Identity providers that the visitor can join with. */
   providers: readonly { name: string; label: string }[]
   fault?: string | undefined
 }
@@ -81,7 +81,7 @@ export function invitedPage({ offer, path, token, typed, fault, providers }: Inv
   }
 }
 
-/** To a user who has joined by this link. */
+/** The page for a user who has joined by this link. */
 export function joinedPage({ organization, role }: { organization: string; role: Role }): Page {
   return {
     title: `Welcome to ${organization}`,
@@ -92,18 +92,18 @@ export function joinedPage({ organization, role }: { organization: string; role:
   }
 }
 
-/** To a user who was a member before. */
+/** The page for a user who was already a member. */
 export function memberPage({ organization }: { organization: string }): Page {
   return {
-    title: 'You are a member already',
+    title: 'You are already a member',
     content: html`
-      <h1>You are a member already</h1>
+      <h1>You are already a member</h1>
       <p class="lead">You belong to <strong>${organization}</strong>. Your role is unchanged, and the link still works for another person.</p>
       <p class="actions"><a class="button primary" href="/">Continue</a></p>`,
   }
 }
 
-/** For every link that does not work, whatever the reason. */
+/** The page for every link that does not work, whatever the reason. */
 export function goneInvitationPage(): Page {
   return {
     title: 'This invitation does not work',

@@ -47,18 +47,18 @@ const roleOf = async ({ user_id }: Pick<Person, 'user_id'>): Promise<string | un
 }
 
 describe("an invitation's page", () => {
-  it("an invitation's page says which organization, which role and who invites, escaped, and what the role allows", async () => {
+  it("an invitation's page shows the organization, the role, what it allows and who invites, escaped", async () => {
     const { path } = await invite({ role: 'viewer' })
     const page = await new Browser(test.url).get(path)
     assert.equal(page.status, 200)
     assert.match(page.html, /<h1>Join Engines &amp; &lt;Sons&gt;<\/h1>/)
     assert.match(page.html, /<strong>Grace &lt;Hopper&gt;<\/strong> invites you\./)
     assert.match(page.html, /<dd>viewer<\/dd>/)
-    assert.match(page.html, /Seeing projects, agents and members/)
+    assert.match(page.html, /View projects, agents and members/)
     assert.match(page.html, /\d{4}-\d\d-\d\d \d\d:\d\d UTC/)
   })
 
-  it('leaks its address nowhere: no referrer, no store, no scripts, no frames', async () => {
+  it("an invitation's page does not leak its address: no referrer, no cache, no scripts, no frames", async () => {
     const { path } = await invite()
     for (const at of [path, `/invite/${'x'.repeat(43)}`]) {
       const { headers } = await new Browser(test.url).get(at)
@@ -69,7 +69,7 @@ describe("an invitation's page", () => {
     }
   })
 
-  it("an invitation's page is one page, 404, for a link that was used, has expired, was revoked or never existed", async () => {
+  it("an invitation's page is the same 404 for a used, expired, revoked or unknown link", async () => {
     const [used, expired, revoked] = [await invite(), await invite(), await invite()]
     await test.sql`update invitation set accepted_at = now(), accepted_by = ${owner.user_id} where id = ${used.id}`
     await test.sql`update invitation set expires_at = now() where id = ${expired.id}`
@@ -94,7 +94,7 @@ describe("an invitation's page", () => {
     assert.match(pages[0]!, /This invitation does not work/)
   })
 
-  it("an invitation's page is counted for its address like signing in", async () => {
+  it("an invitation's page has the rate limit of signing in for each IP address", async () => {
     const limited = await startTestService({ CADRE_RATE_LIMITS_SCALE: '0.05' })
     try {
       const browser = new Browser(limited.url)
@@ -109,7 +109,7 @@ describe("an invitation's page", () => {
 })
 
 describe('a signed-in user', () => {
-  it('a signed-in user joins by one button, comes back to a welcome, and may come back again', async () => {
+  it('a signed-in user joins with one button, and sees a welcome then and on every reload', async () => {
     const { path, id } = await invite({ role: 'admin' })
     const person = await makePerson(test)
     const browser = await signedIn(person)
@@ -130,12 +130,12 @@ describe('a signed-in user', () => {
     assert.deepEqual(entry, { actor: person.user_id, credential_kind: 'session', org_id: owner.org_id })
   })
 
-  it('a signed-in user who is a member already sees that, and neither page nor form changes the role', async () => {
+  it('a signed-in user who is already a member is told so, and neither page nor form changes the role', async () => {
     const { path } = await invite({ role: 'owner' })
     const viewer = await makePerson(test, 'viewer', owner.org_id)
     const browser = await signedIn(viewer)
     const page = await browser.get(path)
-    assert.match(page.html, /You are a member already/)
+    assert.match(page.html, /You are already a member/)
     assert.ok(!page.html.includes('<form'))
     const person = await makePerson(test)
     const joining = await signedIn(person)
@@ -143,12 +143,12 @@ describe('a signed-in user', () => {
     await test.sql`insert into member (org_id, user_id, role) values (${owner.org_id}, ${person.user_id}, 'viewer')`
     const answer = await joining.submit(offered, path, {})
     assert.equal(answer.status, 409)
-    assert.match(answer.html, /You are a member already/)
+    assert.match(answer.html, /You are already a member/)
     assert.deepEqual([await roleOf(viewer), await roleOf(person)], ['viewer', 'viewer'])
     assert.equal((await new Browser(test.url).get(path)).status, 200, 'the link still works')
   })
 
-  it('a signed-in user with another address than the invited one, is shown how to switch, and cannot join', async () => {
+  it('a signed-in user with another address than the invited one cannot join, and sees how to switch', async () => {
     const { path } = await invite({ email: 'grace@example.com' })
     const person = await makePerson(test)
     const browser = await signedIn(person)
@@ -161,7 +161,7 @@ describe('a signed-in user', () => {
     assert.equal(await roleOf(person), undefined)
   })
 
-  it('a signed-in user joins by nothing but the form that the page gave their session for this link', async () => {
+  it('a signed-in user can join only by the form of the own session for this link', async () => {
     const [one, other] = [await invite(), await invite()]
     const person = await makePerson(test)
     const browser = await signedIn(person)
@@ -201,7 +201,7 @@ describe('a visitor without a session', () => {
     assert.match(welcome.html, /Welcome to Engines/)
   })
 
-  it('a visitor without a session makes an account and joins in one step, also where accounts are made by invitation', async () => {
+  it('a visitor without a session creates an account and joins in one step, also while sign-up is by invitation only', async () => {
     const { path } = await invite({ role: 'viewer' })
     const browser = new Browser(test.url)
     assert.equal((await browser.get('/signup')).status, 404, 'there is no other way')
@@ -222,7 +222,7 @@ describe('a visitor without a session', () => {
     assert.match(weak.html, /id="password-fault">Password is one of the most common passwords\./)
     const taken = await browser.submit(weak, `${path}/account`, { name: 'Bo', email, password: 'nine black swans' })
     assert.equal(taken.status, 409)
-    assert.match(taken.html, /There is an account with this e-mail address\./)
+    assert.match(taken.html, /An account with this e-mail address already exists\./)
     const made = await browser.submit(taken, `${path}/account`, {
       name: 'Bo',
       email: 'bo@example.com',
@@ -247,13 +247,13 @@ describe('a visitor without a session', () => {
     const form = { name: 'Eve', password: 'nine black swans' }
     const answer = await browser.submit(page, `${path}/account`, { ...form, email: 'eve@example.com' })
     assert.equal(answer.status, 400)
-    assert.match(answer.html, /E-mail address must be the one that the invitation is for/)
+    assert.match(answer.html, /E-mail address must be the address that was invited/)
     assert.deepEqual(await test.sql`select 1 from app_user where email = 'eve@example.com'`, [])
     const made = await browser.submit(answer, `${path}/account`, { ...form, email: 'only.this@example.com' })
     assert.equal(made.status, 303)
   })
 
-  it('a visitor without a session makes no account by a form of another browser or another link', async () => {
+  it('a visitor without a session cannot create an account with a form of another browser or link', async () => {
     const [one, other] = [await invite(), await invite()]
     const browser = new Browser(test.url)
     const tokenIn = ({ html }: BrowserPage): string => /name="token" value="([^"]+)"/.exec(html)?.[1] ?? ''
@@ -266,7 +266,7 @@ describe('a visitor without a session', () => {
   })
 })
 
-it('who came by another name of this machine is redirected to the one that cookies are for', async () => {
+it('a browser that uses another name of this machine is redirected to the name that cookies are for', async () => {
   const { path } = await invite()
   const here = new URL(path, test.url)
   const elsewhere = new URL(here)

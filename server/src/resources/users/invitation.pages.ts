@@ -17,8 +17,8 @@ import { countForm, signedInUser, signInFrom, type Pages } from './pages.ts'
 type Invited = FastifyRequest<{ Params: { token: string } }>
 
 /**
- * The page behind an invitation's link: what is offered by whom, and joining, signing in or creating an account,
- * without scripts. Forms carry a token bound to the link and to the session, or to the browser where there is none.
+ * The page of an invitation link: it shows the offer, and lets the user join, sign in or create an account, without
+ * scripts. Forms carry a token bound to the link and to the session, or to the browser if there is no session.
  */
 export function invitationPages(scope: FastifyInstance, pages: Pages): void {
   const bodyLimit = formBytesMax
@@ -30,7 +30,7 @@ export function invitationPages(scope: FastifyInstance, pages: Pages): void {
   scope.post('/invite/:token/account', { bodyLimit }, (request: Invited, reply) => submitAccount(pages, request, reply))
 }
 
-/** What is wrong with what was sent before, and what it was. */
+/** The error of the previous attempt, and its input. */
 interface Shown {
   status?: number
   fault?: string
@@ -48,7 +48,7 @@ async function showInvitation(
   const user = await signedInUser(pages, request)
   const offer = await findOffer(sql, token)
   if (!offer) {
-    // A user who joined by it comes back here, and may reload it.
+    // A user who joined by this link returns here, and may reload the page.
     const joined = user && (await findJoined(sql, token, user.user_id))
     return joined ? sendPage(reply, joinedPage(joined)) : sendPage(reply, goneInvitationPage(), 404)
   }
@@ -85,7 +85,7 @@ async function submitJoin(pages: Pages, request: Invited, reply: FastifyReply): 
   const user = await signedInUser(pages, request)
   if (!user) return reply.redirect(pathOf(request), 303)
   if (!pages.tokens.verify(fields.token, ...joinForm(user, token)))
-    return showInvitation(pages, request, reply, { status: 403, fault: 'The form had expired. Please try again.' })
+    return showInvitation(pages, request, reply, { status: 403, fault: 'The form has expired. Please try again.' })
   await countForm(pages, request)
   const actor = actorOf(request, {
     kind: 'session',
@@ -96,7 +96,7 @@ async function submitJoin(pages: Pages, request: Invited, reply: FastifyReply): 
   try {
     await pages.context.sql.begin((tx) => join(tx, token, user.user_id, actor))
   } catch (error) {
-    // The page shows what the link offers now.
+    // The page is shown again with the current offer.
     if (!(error instanceof Problem) || error.status >= 500) throw error
     return showInvitation(pages, request, reply, { status: error.status })
   }
@@ -110,7 +110,7 @@ async function submitAccount(pages: Pages, request: Invited, reply: FastifyReply
   if (!isOwnForm(pages.tokens, accountForm(request), token, request))
     return showInvitation(pages, request, reply, {
       status: 403,
-      fault: 'The form had expired. Please try again.',
+      fault: 'The form has expired. Please try again.',
       typed,
     })
   try {
@@ -129,7 +129,7 @@ function pathOf({ params: { token } }: Invited): string {
   return `/invite/${encodeURIComponent(token)}`
 }
 
-/** Forms are bound to the link by its hash, so that the secret stands nowhere but in the address. */
+/** Forms are bound to the link by its hash, so that the secret appears only in the address. */
 const hashed = (token: string): string => hashOf(token).toString('base64url')
 
 function joinForm(user: SignedInUser, token: string): [form: string, ...bound: string[]] {

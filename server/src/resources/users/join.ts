@@ -6,8 +6,8 @@ import { endAccess } from '../members/access.queries.ts'
 import { acceptInvitation, findOffer, type JoinedRow, type Offer } from '../members/invitations.queries.ts'
 
 /**
- * Makes a user a member by the link with this token, once. Throws 404 for a link that offers nothing, whatever the
- * reason; 403 for one that is meant for another account; 409 for a member, who keeps their role, and the link is still good.
+ * Makes a user a member by the link with this token, once. Throws 404 for a link that does not work, whatever the
+ * reason; 403 for an invitation of another account; 409 for a member, who keeps their role; the link can still be used.
  */
 export async function join(
   tx: Sql,
@@ -19,7 +19,7 @@ export async function join(
   if (joined === 'member') throw alreadyMember(user_id)
   if (!joined) throw (await findOffer(tx, token)) ? forAnother() : invitationGone()
   const { invitation_id, ...organization } = joined
-  // A request that was under way while they were removed earlier may have left a key behind.
+  // A request that ran while the user was removed earlier may have created a key since.
   await endAccess(tx, organization.id, user_id)
   await recordAudit(
     tx,
@@ -29,14 +29,14 @@ export async function join(
   return organization
 }
 
-/** What the link with this token offers; throws 404 where it offers nothing. */
+/** The offer of the link with this token; throws 404 if the link does not work. */
 export async function requireOffer(sql: Sql, token: string): Promise<Offer> {
   const offer = await findOffer(sql, token)
   if (!offer) throw invitationGone()
   return offer
 }
 
-/** The same for an account with this address; throws 403 too where it is for another. */
+/** Throws 404 if the link does not work, and 403 if it is not for the account with this address. */
 export async function requireOfferTo(sql: Sql, token: string, address: string): Promise<void> {
   if (!isFor(await requireOffer(sql, token), address)) throw forAnother()
 }
@@ -46,7 +46,7 @@ export function isFor({ email }: Pick<Offer, 'email'>, address: string): boolean
   return email === null || email.toLowerCase() === address.toLowerCase()
 }
 
-/** One answer for every link that does not work; it repeats nothing of the link. */
+/** The same error for every link that does not work, without any part of the link. */
 function invitationGone(): Problem {
   return new Problem('invitation_not_found', { resource_type: 'invitation' })
 }
@@ -61,6 +61,6 @@ function alreadyMember(user_id: string): Problem {
   return new Problem(
     'resource_conflict',
     { resource_type: 'member', conflicting_field: 'user_id', conflicting_value: user_id },
-    { message: 'You are a member of this organization already.' },
+    { message: 'You are already a member of this organization.' },
   )
 }

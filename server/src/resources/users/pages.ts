@@ -10,7 +10,7 @@ import { readSessionCookie, setSessionCookie } from '../../http/pages/session-co
 import { findSignedInUser, type SignedInUser } from './sessions/sessions.queries.ts'
 import type { SignedIn, SignInContext, SignInSource } from './sign-in/sign-in.ts'
 
-/** What the pages work with. */
+/** Dependencies of the sign-in pages. */
 export interface Pages {
   context: Context
   http: HttpContext
@@ -19,7 +19,7 @@ export interface Pages {
   secure: () => boolean
 }
 
-/** Who the browser of a request is signed in as. */
+/** The user that the browser of a request is signed in as. */
 export async function signedInUser(
   { context }: Pick<Pages, 'context'>,
   request: FastifyRequest,
@@ -27,12 +27,12 @@ export async function signedInUser(
   return findSignedInUser(context.sql, request)
 }
 
-/** The invitation whose page is behind a path. */
+/** The token of the invitation whose page has this path. */
 export function invitationIn(return_to: string): string | undefined {
   return /^\/invite\/([\w-]{1,128})$/.exec(return_to)?.[1]
 }
 
-/** Puts the session into the browser and goes on; to an app only by a page in between (see `page.ts`). */
+/** Sets the session cookie and redirects; to an app only by way of a page (see `page.ts`). */
 export function goOn(
   { secure }: Pick<Pages, 'secure'>,
   reply: FastifyReply,
@@ -44,12 +44,12 @@ export function goOn(
   return reply.redirect(return_to, 303)
 }
 
-/** Counts a form for its address, like any attempt to sign in; throws 429. */
+/** Counts a submitted form against its IP address, like an attempt to sign in; throws 429. */
 export async function countForm({ http }: Pages, request: FastifyRequest): Promise<void> {
   await countSubject(http.authentication.sql, http.authentication.rates, 'login', addressSubject(request.ip))
 }
 
-/** Facts about a sign-in, beside the password. */
+/** Where a sign-in comes from. */
 export function signInFrom(request: FastifyRequest): SignInSource {
   return {
     ip: request.ip,
@@ -59,7 +59,7 @@ export function signInFrom(request: FastifyRequest): SignInSource {
   }
 }
 
-/** What went wrong, as a page says it. */
+/** The text of an error on a page. */
 export function sentence(problem: Problem): string {
   const retry_after = Number(problem.members.retry_after)
   if (problem.kind !== 'rate_limit_exceeded' || !(retry_after > 0)) return problem.message

@@ -4,20 +4,20 @@ import { isSessionRecent, type RequestSource } from './sessions/sessions.queries
 import { checkPassword, type Account, type SignInContext } from './sign-in/sign-in.ts'
 import { findCredentials, type SignInRow } from './users.queries.ts'
 
-/** A signed-in user who asks for an action that only the account's owner may take, not any person at the browser. */
+/** A signed-in user who asks for an action that needs proof that the account's owner is at the browser. */
 export interface ReauthenticatedUser {
   user_id: string
   session_id: string
-  /** Undefined where they gave none. */
+  /** Undefined if not given. */
   current_password: string | undefined
-  /** What they want to do, for the audit log. */
+  /** The action, for the audit log. */
   during: 'password_change' | 'identity_link'
 }
 
 /**
- * Re-authenticates a signed-in user: by the password where one is given, otherwise by a recent sign-in. Returns what
- * the account signs in with. Throws 400 for a wrong password, 403 for a sign-in that is too old, and after too many
- * wrong passwords like signing in.
+ * Re-authenticates a signed-in user: by the password if given, otherwise by a recent sign-in. Returns the account's
+ * credentials. Throws 400 for a wrong password, 403 for a sign-in that is too old, and 429 after too many wrong
+ * passwords.
  */
 export async function reauthenticate(
   signing: SignInContext,
@@ -38,8 +38,8 @@ export async function reauthenticate(
 }
 
 /**
- * Checks the password of a signed-in user: the error names the wrong field instead of saying that they are not signed
- * in.
+ * Checks the password of a signed-in user. The error names the wrong field; `unauthorized` would say that the user is
+ * not signed in.
  */
 async function checkCurrent(
   signing: SignInContext,
@@ -54,7 +54,7 @@ async function checkCurrent(
   }
 }
 
-/** The password that was given is not the account's, or not any more. */
+/** The given password is not, or no longer, the account's. */
 export function notCurrent(): Problem {
   return invalid({ field: 'current_password', message: 'is not the current password', code: 'invalid_choice' })
 }

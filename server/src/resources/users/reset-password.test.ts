@@ -15,7 +15,7 @@ const signIn = (given: string) =>
   service.send('POST', '/api/v1/auth/login', { key: null, body: { email: service.owner.email, password: given } })
 
 describe('a password that an operator resets', () => {
-  it('a password that an operator resets can be used at once, also by a user who was locked out for guessing, and the audit log has it', async () => {
+  it('a password that an operator resets works at once, also for a user who was locked out, and is audited', async () => {
     const { sql, owner } = service
     await signIn(owner.password)
     for (let i = 0; i < 5; i += 1) await signIn('a wrong pass-phrase')
@@ -29,7 +29,7 @@ describe('a password that an operator resets', () => {
     assert.deepEqual(entries, [{ actor: null, target: owner.user_id, detail: { sessions_ended: 1 } }])
   })
 
-  it('a password that an operator resets is left alone where it was changed meanwhile', async () => {
+  it('a reset by an operator does not replace a password that was changed meanwhile', async () => {
     const { sql, owner } = service
     const user = await findUserForSignIn(sql, owner.email)
     assert.ok(user)

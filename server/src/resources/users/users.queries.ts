@@ -3,7 +3,7 @@ import type { Role } from '#contract/core/scopes.ts'
 import { brokenConstraint, jsonb, type Sql } from '../../platform/postgres/database.ts'
 import { newId } from '../../platform/ids.ts'
 
-/** A user as it is answered (spec 2.5), without organizations. */
+/** A user in a response (spec 2.5), without organizations. */
 export interface UserRow {
   id: string
   name: string
@@ -21,7 +21,7 @@ export async function findUser(sql: Sql, id: string): Promise<UserRow | undefine
   return row
 }
 
-/** The same, locked: it cannot change for the rest of the transaction. */
+/** Reads a user and locks its row until the transaction ends. */
 export async function lockUser(tx: Sql, id: string): Promise<UserRow | undefined> {
   const [row] = await tx.run<UserRow>(
     tx.fragment`select ${columns(tx)} from app_user where id = ${id} for no key update`,
@@ -29,7 +29,7 @@ export async function lockUser(tx: Sql, id: string): Promise<UserRow | undefined
   return row
 }
 
-/** An organization as its member sees it (decision D62). */
+/** An organization with the member's role (decision D62). */
 export interface UserOrganization {
   id: string
   name: string
@@ -37,14 +37,14 @@ export interface UserOrganization {
   joined_at: string
 }
 
-/** The user's organizations, the one joined first before the others. */
+/** Organizations of a user, the one joined first at the beginning. */
 export async function listOrganizations(sql: Sql, user_id: string): Promise<UserOrganization[]> {
   return sql<UserOrganization>`
     select o.id, o.name, m.role, m.joined_at from member m join organization o on o.id = m.org_id
     where m.user_id = ${user_id} order by m.joined_at, o.id`
 }
 
-/** Changes what is given. */
+/** Changes the given members. */
 export async function updateUser(
   sql: Sql,
   id: string,
@@ -57,41 +57,41 @@ export async function updateUser(
   return row
 }
 
-/** What a user has chosen of how the console looks; what they have not is left out. */
+/** A user's preferences for the console; members that were never set are missing. */
 export async function findPreferences(sql: Sql, id: string): Promise<object> {
   const [row] = await sql<{ preferences: object }>`select preferences from app_user where id = ${id}`
   return row?.preferences ?? {}
 }
 
-/** Changes what is given, and returns all that was chosen. */
+/** Changes the given preferences, and returns all of them. */
 export async function updatePreferences(sql: Sql, id: string, given: object): Promise<object> {
   const [row] = await sql<{ preferences: object }>`
     update app_user set preferences = preferences || ${jsonb(given)}::jsonb where id = ${id} returning preferences`
   return row?.preferences ?? {}
 }
 
-/** What signing in needs to know. */
+/** Columns that signing in needs. */
 export interface SignInRow {
   id: string
   email: string
   password_hash: string | null
 }
 
-/** Addresses are compared without regard to case; a disabled user is as good as unknown. */
+/** Addresses are compared ignoring case. A disabled user is treated as unknown. */
 export async function findUserForSignIn(sql: Sql, email: string): Promise<SignInRow | undefined> {
   const [row] = await sql<SignInRow>`
     select id, email, password_hash from app_user where lower(email) = lower(${email}) and disabled_at is null`
   return row
 }
 
-/** The same by id, for a signed-in user. */
+/** Like `findUserForSignIn`, by id, for a signed-in user. */
 export async function findCredentials(sql: Sql, id: string): Promise<SignInRow | undefined> {
   const [row] =
     await sql<SignInRow>`select id, email, password_hash from app_user where id = ${id} and disabled_at is null`
   return row
 }
 
-/** Replaces a password hash if it is still `before`, so that of two changes at once only one can pass. */
+/** Replaces a password hash if it is still `before`, so that only one of two concurrent changes succeeds. */
 export async function updatePasswordHash(sql: Sql, id: string, before: string | null, after: string): Promise<boolean> {
   const rows = await sql`
     update app_user set password_hash = ${after} where id = ${id} and password_hash is not distinct from ${before} returning id`
@@ -102,13 +102,13 @@ export async function updatePasswordHash(sql: Sql, id: string, before: string | 
 export interface NewUser {
   email: string
   name: string
-  /** Null for an account that an identity provider signs in. */
+  /** Null for an account without a password, which signs in with an identity provider. */
   password_hash: string | null
-  /** Whether the address is verified by a provider; false where that is not said. */
+  /** Whether a provider has verified the address. Default: false. */
   email_verified?: boolean
 }
 
-/** Undefined when the address is taken. */
+/** Creates a user; undefined if the address is taken. */
 export async function insertUser(tx: Sql, user: NewUser): Promise<UserRow | undefined> {
   try {
     const [row] = await tx.begin((inner) =>
@@ -124,7 +124,7 @@ export async function insertUser(tx: Sql, user: NewUser): Promise<UserRow | unde
   }
 }
 
-/** A new organization with its owner: every user has at least one (decision D62). */
+/** Creates an organization with its owner: every user has at least one (decision D62). */
 export async function insertOrganization(tx: Sql, name: string, owner_id: string): Promise<UserOrganization> {
   const id = newId('org')
   await tx`insert into organization (id, name) values (${id}, ${name})`
@@ -135,7 +135,7 @@ export async function insertOrganization(tx: Sql, name: string, owner_id: string
   return row
 }
 
-/** The organization that was made before all others, held so that it stays; undefined where there is none. */
+/** The oldest organization, locked so that it cannot be deleted; undefined if there is none. */
 export async function findFirstOrganization(tx: Sql): Promise<string | undefined> {
   const [row] = await tx<{ id: string }>`
     select id from organization order by created_at, id limit 1 for key share`
@@ -156,7 +156,7 @@ export async function isWithoutUsers(sql: Sql): Promise<boolean> {
   return rows.length === 0
 }
 
-/** Locks a password until the transaction ends; false when it was changed or removed meanwhile. */
+/** Locks a password until the transaction ends; false if it was changed or removed meanwhile. */
 export async function holdPassword(tx: Sql, id: string, password_hash: string | null): Promise<boolean> {
   const rows = await tx`
     select 1 from app_user where id = ${id} and password_hash is not distinct from ${password_hash} and disabled_at is null for share`

@@ -35,7 +35,7 @@ import {
   updateUser,
 } from './users.queries.ts'
 
-/** The user, what their credential may do, and signing in, up and out (spec 4.3, decisions D61–D67). */
+/** The current user and the scopes of the credential, and signing in, up and out (spec 4.3, decisions D61–D67). */
 export function userRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   const signing = { sql: context.sql, passwords: createPasswords() }
   const secure = (): boolean => context.public_url().startsWith('https:')
@@ -113,7 +113,7 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
     run: async ({ request, body }) => {
       checkSameOrigin(request, http.public_origin())
       if (context.config.signup !== 'open' && body.invitation === undefined) {
-        throw new Problem('insufficient_permissions', undefined, { message: 'Accounts are made by invitation here.' })
+        throw new Problem('insufficient_permissions', undefined, { message: 'Accounts are by invitation only.' })
       }
       return signUp(signing, body, signInFrom(request))
     },
@@ -161,7 +161,7 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 }
 
-/** Null clears (decision D17). The contract has checked the form; this is whether it is an address at all. */
+/** Null clears (decision D17). The contract checks length and characters; this checks that it is a URL. */
 function avatar(url: string | null | undefined): string | undefined {
   if (url === null || url === '') return ''
   if (url !== undefined && URL.parse(url) === null) {
@@ -175,7 +175,9 @@ function avatar(url: string | null | undefined): string | undefined {
   return url
 }
 
-/** A cookie session as the current one: its scopes are what the role in the first organization allows (decisions D62, D63). */
+/**
+ * The current cookie session. Its scopes are those of the user's role in the first organization (decisions D62, D63).
+ */
 async function sessionInfo({ sql }: Context, { last_activity: _, ...session }: SessionRow) {
   const [organization] = await listOrganizations(sql, session.user_id)
   return { ...session, scopes: organization ? sessionScopes(organization.role) : [] }

@@ -18,7 +18,7 @@ export function publishedDocument(public_url: string): OpenApiDocument {
   return { ...document, servers: [{ url: public_url, description: 'This service.' }] }
 }
 
-/** Names the document of this address: another version of the service has another tag. */
+/** ETag of the document at this address; it differs between versions of the service. */
 export function publishedTag(public_url: string): string {
   digest ??= digestOf(JSON.stringify({ ...publishedDocument(public_url), servers: [] }))
   return `W/"${digestOf(`${digest} ${public_url}`)}"`
@@ -26,7 +26,7 @@ export function publishedTag(public_url: string): string {
 
 let yaml: { tag: string; text: Promise<string> } | undefined
 
-/** The same document as YAML, written once for an address. */
+/** The same document as YAML, built once for each address. */
 export async function publishedYaml(public_url: string): Promise<string> {
   const tag = publishedTag(public_url)
   if (yaml?.tag !== tag) yaml = { tag, text: yamlOf(publishedDocument(public_url)) }
@@ -34,8 +34,8 @@ export async function publishedYaml(public_url: string): Promise<string> {
 }
 
 /**
- * Members as YAML, in pieces down to so many levels below them: other requests are served between two, for the whole
- * takes half a second. The library is loaded here because few services are ever asked for YAML.
+ * Members as YAML. Members down to `levels` below are converted one at a time, so that other requests run in between:
+ * the whole document takes half a second. The library is loaded here because few services are ever asked for YAML.
  */
 async function yamlOf(members: object, levels = 2): Promise<string> {
   const { stringify } = await import('yaml')
@@ -52,10 +52,10 @@ async function yamlOf(members: object, levels = 2): Promise<string> {
   return text
 }
 
-/** To readers of YAML 1.1, such as PyYAML, `on` and times without quotes would be no texts. */
+/** Readers of YAML 1.1, such as PyYAML, would not read `on` and times as strings without quotes. */
 const yamlOptions = { aliasDuplicateObjects: false, compat: 'yaml-1.1', lineWidth: 0 }
 
-/** Enough of a hash of a text to name it by. */
+/** Shortened hash that identifies a text. */
 export function digestOf(text: string | Buffer): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 22)
 }

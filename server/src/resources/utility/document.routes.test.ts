@@ -36,7 +36,7 @@ async function assertKept(path: string, type: string): Promise<string> {
 }
 
 describe('/openapi.yaml', () => {
-  it('/openapi.yaml is the document of /api/v1/docs in YAML, to readers of YAML 1.1 as well', async () => {
+  it('/openapi.yaml is the document of /api/v1/docs in YAML, also for readers of YAML 1.1', async () => {
     const text = await assertKept('/openapi.yaml', 'application/yaml')
     assert.ok(text.startsWith('openapi: 3.0.3\ninfo:\n  title: Cadre\n'), text.slice(0, 100))
     const { body: json } = await test.send('GET', '/api/v1/docs', { key: null })
@@ -45,7 +45,7 @@ describe('/openapi.yaml', () => {
     assert.doesNotMatch(text, /(: |- )(\d{4}-\d\d-\d\dT|(on|off|yes|no)$)/m)
   })
 
-  it('/openapi.yaml is sent compressed to those who can read that', async () => {
+  it('/openapi.yaml is sent compressed to clients that accept it', async () => {
     const plain = await get('/openapi.yaml', { 'accept-encoding': 'identity' })
     const zipped = await get('/openapi.yaml', { 'accept-encoding': 'gzip' })
     assert.deepEqual(
@@ -82,7 +82,7 @@ describe('/llms.txt', () => {
 })
 
 describe('the pages of the documentation', () => {
-  it('guides and reference are served as they are written, but for links to what is not served', async () => {
+  it('guides and reference are served unchanged, except for links to files that are not served', async () => {
     const withoutLinks = (text: string): string =>
       text.replaceAll(/!?\[((?:`[^`\n]*`|[^\][`])*)\]\([^)\s]+\)/g, (_, words) => words)
     for (const path of ['docs/guides/tasks.md', 'docs/reference/limits.md'])
@@ -113,7 +113,7 @@ describe('the pages of the documentation', () => {
     assert.deepEqual(found.flat(), [])
   })
 
-  it('links of a page that are in code, or lead elsewhere, stay as they are', () => {
+  it('links of a page that are in code, or lead elsewhere, stay unchanged', () => {
     const text = '`[a](b.md)` [here](#here) [web](https://x.example) [`c`](d.md#e) ![picture](../images/f.webp)\n'
     const block = '```sh\n[a](b.md)\n```\n'
     const shown = '`[a](b.md)` [here](#here) [web](https://x.example) [`c`](d.md#e) picture\n'
@@ -123,7 +123,7 @@ describe('the pages of the documentation', () => {
     assert.equal(withServedLinks('[d](docs/guides/d.md)', 'README.md', served), '[d](guides/d.md)')
   })
 
-  it('no other file can be read by the path of a page', async () => {
+  it('no file other than a page can be read', async () => {
     for (const name of ['nothing.md', 'tasks', '..%2fscaling.md', '..%2f..%2fpackage.json', '%2fetc%2fpasswd', '.'])
       assert.equal((await get(`/docs/guides/${name}`)).status, 404, name)
   })

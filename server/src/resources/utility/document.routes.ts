@@ -6,8 +6,8 @@ import { llmsText } from './llms-text.ts'
 import { pageFolders, readWrittenPages, servedAt, singlePages, type WrittenPage } from './written-pages.ts'
 
 /**
- * What programs read of the documentation: the OpenAPI document as YAML, a map for language models, and the pages in
- * Markdown to which the map leads. Public; a client that knows a text by its tag gets 304.
+ * Documentation for programs: the OpenAPI document as YAML, `llms.txt` for language models, and the Markdown pages
+ * that it links to. Public; a request with the current ETag gets 304.
  */
 export function documentRoutes(app: FastifyInstance, public_url: () => string): void {
   let read: Promise<WrittenPage[]> | undefined
@@ -43,7 +43,7 @@ function sendText(request: FastifyRequest, reply: FastifyReply, type: string, te
   return reply.type(`${type}; charset=utf-8`).send(text)
 }
 
-/** Puts the tag of a text on the response; whether the client has that text. */
+/** Sets the ETag of the response; returns whether the client already has this text. */
 function knows(request: FastifyRequest, reply: FastifyReply, etag: string): boolean {
   reply.headers({ etag, 'cache-control': 'no-cache' })
   return isKnown(request.headers['if-none-match'], etag)

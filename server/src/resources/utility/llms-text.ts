@@ -1,7 +1,9 @@
 import type { OpenApiDocument } from '#contract/openapi/openapi-types.ts'
 import type { WrittenPage } from './written-pages.ts'
 
-/** What language models read first of a service, in the form of llmstxt.org: what it is, and where its documentation is. */
+/**
+ * Introduction for language models in the format of llmstxt.org: what the service is, and where its documentation is.
+ */
 export function llmsText(
   { info, tags }: OpenApiDocument,
   public_url: string,

@@ -17,7 +17,7 @@ const policy = [
   "form-action 'self'",
 ].join('; ')
 
-/** The page below the path that a proxy has the service at. */
+/** The page, for a service at this path of a proxy. */
 const pageBelow = (base_path: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -34,7 +34,7 @@ const pageBelow = (base_path: string): string => `<!doctype html>
 </html>
 `
 
-/** Off: everything that would ask another host for something, or send it anything. */
+/** Turns off everything that would contact another host. */
 const startBelow = (base_path: string): string => `Scalar.createApiReference('#reference', {
   url: '${base_path}/api/v1/docs',
   withDefaultFonts: false,
@@ -48,7 +48,7 @@ const startBelow = (base_path: string): string => `Scalar.createApiReference('#r
 })
 `
 
-/** The readable reference at `/docs`, by a self-hosted Scalar. */
+/** The API reference at `/docs`, rendered by a self-hosted Scalar. */
 export function referenceRoutes(app: FastifyInstance): void {
   let script: Promise<Script> | undefined
   const compressed = compressedOnce()

@@ -12,7 +12,7 @@ after(() => test.stop())
 const get = (path: string, headers: Record<string, string> = {}) => test.send('GET', path, { key: null, headers })
 
 describe('the reference page', () => {
-  it('the reference page is whole: every script that it names is served by the service itself', async () => {
+  it('the reference page loads every script from the service itself', async () => {
     const page = await get('/docs')
     assert.equal(page.status, 200)
     assert.match(page.headers.get('content-security-policy') ?? '', /script-src 'self';/)
@@ -27,7 +27,7 @@ describe('the reference page', () => {
     }
   })
 
-  it('the reference page has the renderer in its script, which a browser need not load twice', async () => {
+  it('the script of the reference page contains the renderer, and browsers cache it', async () => {
     const { body, headers } = await get('/docs/scalar.js')
     assert.match(String(body), /createApiReference/)
     const etag = headers.get('etag')
@@ -40,7 +40,7 @@ describe('the reference page', () => {
     assert.deepEqual([again.status, again.body], [304, ''])
   })
 
-  it('the reference page is where a visitor of the bare address is redirected', async () => {
+  it('a visitor of the root path is redirected to the reference page', async () => {
     const { status, headers } = await get('/')
     assert.deepEqual([status, headers.get('location')], [303, '/docs'])
   })

@@ -13,7 +13,7 @@ describe('hello (decision D101)', () => {
   const hello = (name?: string) =>
     test.send('GET', `/api/v1/hello${name === undefined ? '' : `?name=${encodeURIComponent(name)}`}`)
 
-  it('greets the world, or the given name as sent', async () => {
+  it('hello greets the world, or the given name unchanged', async () => {
     assert.deepEqual((await hello()).body, { message: 'Hello, World!' })
     for (const name of [
       'Ada',
@@ -32,7 +32,7 @@ describe('hello (decision D101)', () => {
     }
   })
 
-  it('hello bounds the name', async () => {
+  it('hello limits the length of the name', async () => {
     const { status, body } = await hello('x'.repeat(101))
     assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'VALIDATION_ERROR', 'name'])
   })
@@ -43,7 +43,7 @@ describe('hello (decision D101)', () => {
 })
 
 describe('status (decision D102)', () => {
-  it('status is public, and tells how the service stands', async () => {
+  it('status is public and reports the state of the service', async () => {
     const { status, body } = await test.send('GET', '/api/v1/status', { key: null })
     assert.equal(status, 200)
     const { version, timestamp, uptime_seconds } = body
@@ -59,7 +59,7 @@ describe('status (decision D102)', () => {
     assert.ok(Number.isInteger(uptime_seconds) && uptime_seconds >= 0 && uptime_seconds < 600)
   })
 
-  it('status is the same with a credential, even a bad one, and is not counted', async () => {
+  it('status is the same with a valid or invalid credential, and is not counted', async () => {
     for (const key of [test.owner.api_key, 'wrong']) {
       const { status, headers } = await test.send('GET', '/api/v1/status', { key })
       assert.deepEqual([status, headers.get('x-ratelimit-limit')], [200, null])
@@ -68,7 +68,7 @@ describe('status (decision D102)', () => {
 })
 
 describe('the document (decision D103)', () => {
-  it('the document is OpenAPI 3.0.3 as JSON, whatever is accepted, and says where this service is', async () => {
+  it('the document is OpenAPI 3.0.3 in JSON, whatever the request accepts, with the address of this service', async () => {
     for (const accept of ['application/json', 'text/html', '*/*', 'application/yaml', '']) {
       const { status, headers, body } = await test.send('GET', '/api/v1/docs', { key: null, headers: { accept } })
       assert.deepEqual([status, headers.get('content-type')], [200, 'application/json; charset=utf-8'])
@@ -81,7 +81,7 @@ describe('the document (decision D103)', () => {
     }
   })
 
-  it('the document is sent as a fifth of its size or less to those who take it compressed', async () => {
+  it('the document is sent compressed to a fifth of its size or less, if the client accepts it', async () => {
     const get = async (encoding: string): Promise<{ encoding: string | null; bytes: number; text: string }> => {
       const answer = await fetch(`${test.url}/api/v1/docs`, { headers: { 'accept-encoding': encoding } })
       assert.match(answer.headers.get('vary') ?? '', /\baccept-encoding$/)
@@ -97,7 +97,7 @@ describe('the document (decision D103)', () => {
     }
   })
 
-  it('the document is not sent again to those who know it', async () => {
+  it('the document is not sent again to a client with the current ETag', async () => {
     const get = (known?: string) =>
       fetch(`${test.url}/api/v1/docs`, { headers: known === undefined ? {} : { 'if-none-match': known } })
     const first = await get()
@@ -114,7 +114,7 @@ describe('the document (decision D103)', () => {
     assert.equal(other.status, 200)
   })
 
-  it('the document names the address under which the service is known', async () => {
+  it('the document has the public address of the service', async () => {
     const known = await startTestService({ CADRE_PUBLIC_URL: 'https://cadre.example.com' })
     try {
       const { headers, body } = await sender(localUrl(known), '')('GET', '/api/v1/docs', { key: null })
@@ -127,7 +127,7 @@ describe('the document (decision D103)', () => {
 })
 
 describe('probes', () => {
-  it('probes say to any client that the process lives and can serve', async () => {
+  it('probes report to any client that the process is alive and ready', async () => {
     for (const path of ['/livez', '/readyz']) {
       const { status, body } = await test.send('GET', path, { key: null })
       assert.deepEqual([status, body], [200, { status: 'ok' }])

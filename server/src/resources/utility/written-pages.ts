@@ -23,8 +23,8 @@ export const pageFolders = ['docs/guides', 'docs/reference']
 export const singlePages = ['README.md', 'SECURITY.md', 'cli/AGENTS.md']
 
 /**
- * The pages of this installation that a service serves, by the names of their files: single ones, guides and reference. Their links and
- * pictures lead to pages that are served too; of any other, which only a checkout has, the words stay.
+ * The documentation pages that the service serves: single pages, guides and reference. Links and
+ * pictures lead to other served pages; a link to any other file is replaced by its text.
  */
 export async function readWrittenPages(): Promise<WrittenPage[]> {
   const folders = await Promise.all(pageFolders.map(markdownFilesIn))
@@ -49,16 +49,16 @@ async function markdownFilesIn(folder: string): Promise<string[]> {
     .map((name) => `${folder}/${name}`)
 }
 
-/** Undefined where the installation does not have the file. */
+/** Undefined if the installation does not have the file. */
 async function readSource(file: string): Promise<SourcePage | undefined> {
   const text = await readFile(join(root, file), 'utf8').catch(() => undefined)
   return text === undefined ? undefined : { file, text }
 }
 
-/** A block or span of code, which stays as it is, or a link or picture with its words and its address. */
+/** A block or span of code, which stays unchanged, or a link or picture with its text and address. */
 const codeOrLink = /^```.*?^```$|!?\[((?:`[^`\n]*`|[^\][`])*)\]\(([^)\s]+)\)|`[^`\n]*`/gms
 
-/** A page with its relative links as they are where it is served; `served` are the files of all pages. */
+/** A page with its relative links changed to served addresses; `served` are the files of all pages. */
 export function withServedLinks(text: string, file: string, served: ReadonlySet<string>): string {
   return text.replaceAll(codeOrLink, (whole: string, words?: string, address = '') => {
     if (words === undefined || /^([a-z]+:|#)/.test(address)) return whole

@@ -5,14 +5,14 @@ import { makeDue, redeliverNow } from '../../events/webhooks/endpoint-lease-rows
 import type { Fragment, Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
-/** A delivery as lists show it. */
+/** A delivery in a list. */
 export interface DeliveryRow {
   id: string
   event_id: string
   event: OutboxEventName
   status: 'pending' | 'delivered' | 'failed'
   failure: 'attempts_exhausted' | 'webhook_disabled' | 'gone' | null
-  /** How many were made. */
+  /** Number of attempts so far. */
   attempts: number
   is_redelivery: boolean
   is_test: boolean
@@ -26,7 +26,7 @@ const columns = ({ fragment }: Sql): Fragment => fragment`
   id, event_id, event, status, failure, attempts, is_redelivery, is_test, last_response_status, next_attempt_at,
   created_at, finished_at`
 
-/** A delivery of a webhook; 404 where it has none of that id. */
+/** Reads a delivery of a webhook; throws 404 if it does not exist. */
 export async function requireDelivery(sql: Sql, id: string, webhook_id: string): Promise<DeliveryRow> {
   const [row] = isId('dlv', id)
     ? await sql.run<DeliveryRow>(
@@ -37,26 +37,26 @@ export async function requireDelivery(sql: Sql, id: string, webhook_id: string):
   return row
 }
 
-/** What `GET /api/v1/webhooks/{webhook_id}/deliveries` selects by; every member is validated. */
+/** Filters of `GET /api/v1/webhooks/{webhook_id}/deliveries`; every member is validated. */
 export interface DeliveryFilter {
   webhook_id: string
   status?: DeliveryRow['status'] | undefined
   event?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined
-  /** Only those that are sorted after this one; `total` is of them all. */
+  /** Only deliveries sorted after this one; `total` counts all. */
   after_id?: string | undefined
   limit: number
   offset: number
 }
 
-/** A page of a webhook's deliveries, the newest first, and how many there are. */
+/** A page of a webhook's deliveries, newest first, and their total number. */
 export async function listDeliveries(
   sql: Sql,
   filter: DeliveryFilter,
 ): Promise<{ deliveries: DeliveryRow[]; total: number }> {
   const { created_after = null, created_before = null, status = null, event = null } = filter
-  // Identifiers are made in the order of time, by clocks that may differ: they narrow down what is looked at.
+  // Identifiers are ordered by the clocks that made them, which may differ: they only narrow down the rows.
   const where = sql.fragment`
     webhook_id = ${filter.webhook_id}
     and (${status}::text is null or status = ${status})
@@ -71,13 +71,13 @@ export async function listDeliveries(
   return { deliveries, total: count?.total ?? 0 }
 }
 
-/** The body of every delivery of an event, byte for byte; null where the event is no longer kept. */
+/** The body of every delivery of an event, byte for byte; null if the event has been deleted. */
 export async function findPayload(sql: Sql, event_id: string): Promise<string | null> {
   const [event] = await sql<StoredEvent>`select type, occurred_at, data from event where id = ${event_id}`
   return event ? deliveryBody(event) : null
 }
 
-/** What was sent, and what came of it. */
+/** A delivery attempt and its result. */
 export interface AttemptRow {
   attempt: number
   at: string
@@ -90,14 +90,14 @@ export interface AttemptRow {
   error: string | null
 }
 
-/** Attempts of a delivery, the first one first. They are few: schedules end. */
+/** Attempts of a delivery, oldest first. They are few, because retries end. */
 export function listAttempts(sql: Sql, delivery_id: string): Promise<AttemptRow[]> {
   return sql<AttemptRow>`
     select attempt, at, duration_ms, request_url, request_headers, response_status, response_headers, response_body, error
     from delivery_attempt where delivery_id = ${delivery_id} order by attempt`
 }
 
-/** An attempt as it is answered; a character that the bound cut in two is left out. */
+/** An attempt in a response; a character that was cut in two is left out. */
 export function attemptView(row: AttemptRow) {
   const { attempt, at, duration_ms, error } = row
   const response =
@@ -112,9 +112,9 @@ export function attemptView(row: AttemptRow) {
 }
 
 /**
- * Redelivers up to `countMax` deliveries of a webhook that were given up from `since` on and before `until`, the oldest
- * first. Returns how many. The endpoint lease is locked first, as for every redelivery, so of two concurrent calls each
- * takes what the other left.
+ * Redelivers up to `countMax` failed deliveries of a webhook that were given up from `since` until before `until`,
+ * oldest first. Returns how many. It locks the endpoint lease first, like every redelivery, so two concurrent calls
+ * never take the same delivery.
  */
 export async function recoverFailed(
   tx: Sql,

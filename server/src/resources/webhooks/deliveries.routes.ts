@@ -23,7 +23,7 @@ import {
 } from './deliveries.queries.ts'
 import { requireWebhook, shareWebhook } from './webhooks.queries.ts'
 
-/** Deliveries that one transaction has sent again, so that senders wait for it shortly only. */
+/** Deliveries that one transaction redelivers, so that senders wait for it only briefly. */
 const batch = 1000
 const day_ms = 86_400_000
 
@@ -108,15 +108,15 @@ async function loadDelivery(loading: Loading) {
 }
 
 /**
- * Keeps a webhook active until the transaction ends: a request that disables it waits, and gives up what is created
- * here.
+ * Throws unless the webhook is active, and locks it until the transaction ends: a request that disables it waits, and
+ * then gives up the deliveries created here.
  */
 async function requireActive(tx: Sql, id: string): Promise<void> {
   if ((await shareWebhook(tx, id)) === 'active') return
   throw invalid({ field: 'status', message: 'must be active: the webhook is disabled', code: 'invalid_choice' })
 }
 
-/** The moment from which on deliveries are recovered, no longer ago than they are kept. */
+/** The time from which deliveries are recovered; it must be within their retention. */
 function sinceOf(text: string): string {
   const since = timestamp(text)!
   const age_ms = Date.now() - Date.parse(since)
@@ -128,14 +128,17 @@ function sinceOf(text: string): string {
   })
 }
 
-/** In transactions of bounded size. A webhook that is disabled meanwhile ends it: what was recovered is given up again. */
+/**
+ * Recovers in transactions of limited size. Stops if the webhook is disabled meanwhile, which gives up the recovered
+ * deliveries again.
+ */
 async function recover(
   sql: Sql,
   webhook_id: string,
   since: string,
   actor: Actor,
 ): Promise<{ recovered: number; has_more: boolean }> {
-  // What is given up from now on, also of what is recovered here, is not looked at again.
+  // Deliveries that are given up from now on, also recovered ones, are not recovered again.
   const [clock] = await sql<{ now: string }>`select clock_timestamp()::text as now`
   const range = { since, until: clock!.now }
   let recovered = 0
@@ -144,7 +147,7 @@ async function recover(
     const count = await sql.begin(async (tx) => {
       await requireActive(tx, webhook_id)
       const due = await recoverFailed(tx, webhook_id, { ...range, countMax })
-      // Once, with the first of them: how many there will be is not known yet.
+      // Audited once, with the first batch; the total is not known yet.
       if (due > 0 && recovered === 0)
         await recordAudit(tx, actor, { action: 'webhook.recovered', target: webhook_id, detail: { since } })
       return due

@@ -65,7 +65,7 @@ describe('the deliveries of a webhook', () => {
   }
   const found = async (query: string): Promise<string[]> => (await list(query)).deliveries.map(({ id }: any) => id)
 
-  it('the deliveries of a webhook are listed, the newest first, with exactly their members', async () => {
+  it('the deliveries of a webhook are listed newest first, with exactly their members', async () => {
     const [one, two] = [await insert({ status: 'delivered', attempts: 2 }), await insert({ status: 'pending' })]
     const { deliveries, pagination } = await list()
     assert.deepEqual(
@@ -187,7 +187,7 @@ describe('the deliveries of a webhook', () => {
     })
   })
 
-  it('the deliveries of a webhook are read without a body once their event is no longer kept', async () => {
+  it('the deliveries of a webhook have no body once their event is deleted', async () => {
     const id = await insert()
     const { status, body } = await test.send('GET', at(`/${id}`))
     assert.deepEqual([status, body.payload, body.attempts], [200, null, []])
@@ -195,7 +195,7 @@ describe('the deliveries of a webhook', () => {
 })
 
 describe('testing a webhook', () => {
-  it('testing a webhook begins a delivery to it alone, of an event that no other webhook gets', async () => {
+  it('testing a webhook creates one delivery, of an event that no other webhook gets', async () => {
     const other = await register()
     const { status, body } = await test.send('POST', `${base}/${webhook}/test`)
     assert.equal(status, 202)
@@ -212,7 +212,7 @@ describe('testing a webhook', () => {
     assert.equal((await test.send('GET', `${base}/${other}/deliveries`)).body.pagination.total, 0)
   })
 
-  it('testing a webhook sends a sample of any event, whatever it subscribed to or filters', async () => {
+  it('testing a webhook sends a sample of any event, whatever its subscriptions and filters', async () => {
     await test.send('PUT', `${base}/${webhook}`, { body: { filters: { severity: ['critical'], reason: ['x'] } } })
     for (const [event, data] of Object.entries(eventExamples)) {
       const { status, body } = await test.send('POST', `${base}/${webhook}/test`, { body: { event } })
@@ -230,7 +230,7 @@ describe('testing a webhook', () => {
       assert.deepEqual([status, body.error.code, body.error.details.field], [400, 'INVALID_REQUEST', 'event'])
     })
 
-  it('twice with one Idempotency-Key begins one delivery', async () => {
+  it('testing a webhook twice with one Idempotency-Key creates one delivery', async () => {
     const headers = { 'idempotency-key': newId('req') }
     const replies = [1, 2].map(() => test.send('POST', `${base}/${webhook}/test`, { headers }))
     const [one, two] = await Promise.all(replies)
@@ -242,7 +242,7 @@ describe('testing a webhook', () => {
 
 describe('delivering again', () => {
   for (const status of ['failed', 'delivered', 'pending'] as const)
-    it(`what is ${status} makes it due at once, with its schedule anew`, async () => {
+    it(`redelivering a delivery that is ${status} makes it due at once, with a new schedule of retries`, async () => {
       const id = await insert({ status, attempts: 7 })
       const { body: before } = await test.send('GET', at(`/${id}`))
       const reply = await test.send('POST', at(`/${id}/redeliver`))
@@ -261,14 +261,14 @@ describe('delivering again', () => {
       assert.equal((await test.sql`select 1 from webhook_lane where webhook_id = ${webhook}`).length, 1)
     })
 
-  it('delivering again of one of many at once is one delivery', async () => {
+  it('concurrent redeliveries of one delivery send it once', async () => {
     const id = await insert()
     const replies = await Promise.all(Array.from({ length: 8 }, () => test.send('POST', at(`/${id}/redeliver`))))
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [202])
     assert.equal((await test.send('GET', at(''))).body.pagination.total, 1)
   })
 
-  it('delivering again and disabling at once never leaves it pending', async () => {
+  it('redelivering concurrently with disabling the webhook never leaves a delivery pending', async () => {
     for (let round = 0; round < 10; round++) {
       webhook = await register()
       const ids = await Promise.all([insert(), insert(), insert()])
@@ -286,7 +286,7 @@ describe('delivering again', () => {
 })
 
 describe('recovering', () => {
-  it('recovering makes due what was given up at that moment or later, and nothing else', async () => {
+  it('recovering redelivers what was given up at that time or later, and nothing else', async () => {
     const since = ago(2 * day_ms)
     const before = await insert({ finished_at: new Date(Date.parse(since) - 1).toISOString() })
     const exact = await insert({ finished_at: since, created_at: ago(6 * day_ms) })
@@ -310,14 +310,14 @@ describe('recovering', () => {
     assert.deepEqual(still, unchanged)
   })
 
-  it('recovering says so where there is nothing, or one', async () => {
+  it('the message of recovering is correct for no delivery and for one', async () => {
     const { body } = await recover(ago(1000))
     assert.deepEqual([body.message, body.recovered], ['0 deliveries are due again', 0])
     await insert()
     assert.equal((await recover(ago(60_000))).body.message, '1 delivery is due again')
   })
 
-  it('recovering is bounded, and goes on with another request', async () => {
+  it('recovering is limited, and continues with another request', async () => {
     await test.sql`update webhook set status = 'active' where id = ${webhook}`
     const more = 7
     await test.sql`
@@ -339,7 +339,7 @@ describe('recovering', () => {
     assert.deepEqual([second.body.recovered, second.body.has_more], [more, false])
   })
 
-  it('twice at once recovers each delivery once', async () => {
+  it('two concurrent recoveries redeliver each delivery once', async () => {
     for (let i = 0; i < 20; i++) await insert()
     const replies = await Promise.all([recover(ago(day_ms)), recover(ago(day_ms)), recover(ago(day_ms))])
     assert.equal(
@@ -348,7 +348,7 @@ describe('recovering', () => {
     )
   })
 
-  it('twice with one Idempotency-Key answers the same', async () => {
+  it('recovering twice with one Idempotency-Key returns the same response', async () => {
     await insert()
     const headers = { 'idempotency-key': newId('req') }
     const since = ago(day_ms)
@@ -356,7 +356,7 @@ describe('recovering', () => {
     assert.deepEqual([one.body.recovered, two.body], [1, one.body])
   })
 
-  it('recovering reaches back as long as deliveries are kept, and not into the future', async () => {
+  it('recovering reaches back over the retention of deliveries, and not into the future', async () => {
     assert.equal((await recover(ago(bounds.recover_days * day_ms - 60_000))).status, 202)
     for (const since of [ago(bounds.recover_days * day_ms + 60_000), ago(-60_000), '0001-01-01', '9999-12-31']) {
       const { status, body } = await recover(since)
@@ -376,7 +376,7 @@ describe('recovering', () => {
 })
 
 describe('a webhook that is disabled', () => {
-  it('a webhook that is disabled is not tested, and nothing is delivered to it again', async () => {
+  it('a disabled webhook cannot be tested, and nothing is redelivered to it', async () => {
     const id = await insert()
     await disable()
     for (const reply of [

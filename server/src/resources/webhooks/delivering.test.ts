@@ -60,7 +60,7 @@ describe('a test of a webhook', () => {
     assert.deepEqual(receiver.requests('/neighbour'), [])
   })
 
-  it('a test of a webhook is counted in the list of webhooks, of many the latest 50', async () => {
+  it('a test of a webhook is counted in the list of webhooks, which sums up the latest 50 deliveries', async () => {
     const id = await registerWebhook(test, receiver.url('/counted'))
     await sendTest(id)
     const delivery = await only(id, 'delivered')
@@ -92,7 +92,7 @@ describe('a test of a webhook', () => {
 })
 
 describe('while a secret is being replaced', () => {
-  it('both sign; after that only the new one', async () => {
+  it('during the overlap both secrets sign, and after it only the new one', async () => {
     const id = await registerWebhook(test, receiver.url('/rotated'))
     const { body: rotated } = await rotate(id)
     await sendTest(id)
@@ -106,7 +106,7 @@ describe('while a secret is being replaced', () => {
     assert.equal((await test.send('GET', `${base}/${id}`)).body.previous_secret_expires_at, null)
   })
 
-  it('a second time at once, the secrets of both answers sign', async () => {
+  it('after two concurrent rotations the secrets of both responses sign', async () => {
     const id = await registerWebhook(test, receiver.url('/raced'))
     const secrets = (await Promise.all([rotate(id), rotate(id)])).map(({ body }) => body.secret)
     await sendTest(id)
@@ -117,7 +117,7 @@ describe('while a secret is being replaced', () => {
 })
 
 describe('delivering again', () => {
-  it('delivering again sends the same event under the same identifier, signed with the current secret, to the current address', async () => {
+  it('redelivering sends the same event with the same identifier, signed with the current secret, to the current address', async () => {
     const id = await registerWebhook(test, receiver.url('/before'))
     await createProject('again')
     const [first] = await receiver.received('/before', 1)
@@ -143,7 +143,7 @@ describe('delivering again', () => {
     assert.equal(payload, second!.body)
   })
 
-  it('what waits for its next attempt is sent at once', async () => {
+  it('redelivering sends a delivery that waits for its next attempt at once', async () => {
     const id = await registerWebhook(test, receiver.url('/later'))
     receiver.answer('/later', { status: 503, headers: { 'retry-after': '3600' } }, { status: 200 })
     await createProject('later')
@@ -155,7 +155,7 @@ describe('delivering again', () => {
     assert.equal((await only(id, 'delivered')).attempts, 2)
   })
 
-  it('what was given up while the webhook was disabled is recovered', async () => {
+  it('deliveries given up while the webhook was disabled are recovered', async () => {
     const id = await registerWebhook(test, receiver.url('/recovered'))
     receiver.answer('/recovered', { status: 500 })
     const since = new Date().toISOString()
@@ -183,7 +183,7 @@ describe('delivering again', () => {
 })
 
 describe('while it is being delivered to', () => {
-  it('a webhook can be deleted: nothing more is sent, and the service goes on', async () => {
+  it('a webhook can be deleted during deliveries: nothing more is sent, and the service continues', async () => {
     const id = await registerWebhook(test, receiver.url('/deleted'))
     const other = await registerWebhook(test, receiver.url('/other'))
     receiver.answer('/deleted', 'never')
@@ -198,7 +198,7 @@ describe('while it is being delivered to', () => {
     assert.equal((await test.send('GET', `${base}/${id}/deliveries`)).status, 404)
   })
 
-  it('a webhook can be disabled: what was under way may have been taken, nothing is left pending', async () => {
+  it('a webhook can be disabled during deliveries: the current ones may arrive, and nothing is left pending', async () => {
     const id = await registerWebhook(test, receiver.url('/disabled'))
     receiver.answer('/disabled', 'never')
     for (const name of ['a', 'b', 'c']) await createProject(name)
@@ -211,7 +211,7 @@ describe('while it is being delivered to', () => {
     assert.equal(receiver.requests('/disabled').length, 1)
   })
 
-  it('a webhook can be changed: what waits goes to the new address', async () => {
+  it('a webhook can be changed during deliveries: waiting ones go to the new address', async () => {
     const id = await registerWebhook(test, receiver.url('/old'))
     receiver.answer('/old', { status: 500, headers: { 'retry-after': '3600' } })
     await createProject('moved')

@@ -76,7 +76,7 @@ it('the guide of the webhooks does what it says', async (t) => {
   assert.deepEqual(rest, [])
 })
 
-it('the guide of the webhooks verifies by hand as the library does', async () => {
+it('the manual verification in the guide of the webhooks agrees with the library', async () => {
   const { isGenuine } = await import(pathToFileURL(join(folder, 'verify.mjs')).href)
   const body = '{"event":"agent.failed","data":{"text":"ä😀"}}'
   const now = new Date()
@@ -114,7 +114,7 @@ it('the guide of the webhooks verifies by hand as the library does', async () =>
   }
 })
 
-it('the guide of the webhooks tells the bounds that there are', () => {
+it('the guide of the webhooks states the actual limits', () => {
   const number = new Intl.NumberFormat('en')
   for (const told of [
     `may have ${number.format(bounds.webhooks_per_organization)}`,

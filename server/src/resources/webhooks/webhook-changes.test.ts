@@ -62,7 +62,7 @@ const deliveryOf = async (id: string) => {
 }
 
 describe('updating a webhook', () => {
-  it('updating a webhook replaces what is given, keeps the rest, and advances updated_at', async () => {
+  it('updating a webhook replaces the given members, keeps the others, and advances updated_at', async () => {
     const id = await register()
     const { body: first } = await read(id)
     assert.deepEqual(
@@ -93,7 +93,7 @@ describe('updating a webhook', () => {
     }
   })
 
-  it('updating a webhook of nothing that it knows is refused', async () => {
+  it('updating a webhook without known members is refused', async () => {
     const id = await register()
     const { body: nothing } = await put(id, undefined)
     assert.deepEqual([nothing.error.code, nothing.error.details.field], ['INVALID_REQUEST', 'body'])
@@ -128,7 +128,7 @@ describe('updating a webhook', () => {
         assert.deepEqual((await read(id)).body, before)
       })
 
-  it('forgets failures with another address, and not with anything else', async () => {
+  it('updating a webhook resets its failures with a new address, and not with any other change', async () => {
     const id = await register()
     const failing = () =>
       test.sql`update webhook set failing_since = '2026-11-01', slowed_until = now() + interval '1 hour' where id = ${id}`
@@ -145,7 +145,7 @@ describe('updating a webhook', () => {
 })
 
 describe('disabling a webhook by hand', () => {
-  it('disabling a webhook by hand gives up what is pending, and leaves alone what has ended and other webhooks', async () => {
+  it('disabling a webhook gives up pending deliveries, and does not change ended ones or other webhooks', async () => {
     const [id, other] = [await register(), await register()]
     const [waits, taken, failed, theirs] = [
       await insertDelivery(id, 'pending'),
@@ -163,7 +163,7 @@ describe('disabling a webhook by hand', () => {
     assert.deepEqual(await Promise.all([deliveryOf(taken), deliveryOf(failed), deliveryOf(theirs)]), ended)
   })
 
-  it('disabling a webhook by hand gives up also a backlog that no single statement should', async () => {
+  it('disabling a webhook gives up a large backlog in several statements', async () => {
     const id = await register()
     await test.sql`
       insert into delivery (id, webhook_id, org_id, event_id, event, next_attempt_at)
@@ -181,7 +181,7 @@ describe('disabling a webhook by hand', () => {
     )
   })
 
-  it('again keeps the reason and the moment', async () => {
+  it('disabling a disabled webhook keeps the reason and time', async () => {
     const id = await register()
     await test.sql`
       update webhook set status = 'disabled', disabled_reason = 'failing', disabled_at = '2026-11-02', failing_since = '2026-10-28'
@@ -193,7 +193,7 @@ describe('disabling a webhook by hand', () => {
     )
   })
 
-  it('disabling a webhook by hand is undone by making it active, which forgets why and since when it failed', async () => {
+  it('activating a disabled webhook clears the reason and the time of its failures', async () => {
     for (const reason of ['requested', 'gone', 'failing']) {
       const id = await register()
       await test.sql`
@@ -208,7 +208,7 @@ describe('disabling a webhook by hand', () => {
     }
   })
 
-  it('disabling a webhook by hand tells it of nothing that happens meanwhile', async () => {
+  it('a disabled webhook gets no events of that time', async () => {
     const id = await register({ events: ['project.created'] })
     await put(id, { status: 'disabled' })
     await test.send('POST', '/api/v1/projects', { body: { name: 'unheard' } })
@@ -217,7 +217,7 @@ describe('disabling a webhook by hand', () => {
     assert.equal(event!.matched, true, 'there is nothing to deliver')
   })
 
-  it('disabling a webhook by hand and changing it otherwise, both at once, are both done', async () => {
+  it('disabling a webhook and another concurrent change both take effect', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await register()
       const pending = await insertDelivery(id, 'pending')
@@ -240,7 +240,7 @@ describe('disabling a webhook by hand', () => {
 })
 
 describe('the revision of a webhook (decision D99)', () => {
-  it('the revision of a webhook is in ETag, advances with every change, and If-Match refuses an older one', async () => {
+  it('the revision of a webhook is its ETag, advances with every change, and If-Match refuses an older one', async () => {
     const created = await test.send('POST', base, { body: valid })
     const { id } = created.body
     const first = created.headers.get('etag')!
@@ -266,7 +266,7 @@ describe('the revision of a webhook (decision D99)', () => {
     assert.equal((await test.send('DELETE', `${base}/${id}`, { headers })).status, 200)
   })
 
-  it('the revision of a webhook lets one of many through who read the same', async () => {
+  it('If-Match lets only one of many concurrent changes of a webhook succeed', async () => {
     const id = await register()
     const tag = (await read(id)).headers.get('etag')!
     const replies = await Promise.all(
@@ -278,7 +278,7 @@ describe('the revision of a webhook (decision D99)', () => {
 })
 
 describe('rotating the secret', () => {
-  it('rotating the secret makes one, shows it once, and lets the one before it sign for 24 hours', async () => {
+  it('rotating the secret creates one, returns it once, and the previous one also signs for 24 hours', async () => {
     const id = await register()
     const { status, body } = await rotate(id)
     assert.equal(status, 200)
@@ -293,7 +293,7 @@ describe('rotating the secret', () => {
     assert.notEqual((await rotate(id)).body.secret, body.secret)
   })
 
-  it('rotating the secret takes one that is given, and does not repeat it', async () => {
+  it('rotating the secret accepts a given one, and does not return it', async () => {
     const id = await register()
     const { status, body } = await rotate(id, { secret: 'canary-two' })
     assert.deepEqual([status, 'secret' in body], [200, false])
@@ -301,7 +301,7 @@ describe('rotating the secret', () => {
     assert.equal(JSON.stringify(body).includes('canary'), false)
   })
 
-  it('rotating the secret to the one that a webhook has changes nothing, as after a lost answer', async () => {
+  it('rotating the secret to the current one changes nothing, as after a lost response', async () => {
     const id = await register()
     const { body: never } = await rotate(id, { secret: 'canary-one' })
     assert.equal(never.previous_secret_expires_at, null)
@@ -323,13 +323,13 @@ describe('rotating the secret', () => {
     assert.deepEqual(await secretsOf(id), ['canary-two', 'canary-one'])
   })
 
-  it('a second time ends the first secret at once', async () => {
+  it('a second rotation ends the first secret at once', async () => {
     const id = await register()
     const [{ body: one }, { body: two }] = [await rotate(id), await rotate(id)]
     assert.deepEqual(await secretsOf(id), [two.secret, one.secret])
   })
 
-  it('twice at once gives two secrets that both sign', async () => {
+  it('two concurrent rotations give two secrets that both sign', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await register()
       const replies = await Promise.all([rotate(id), rotate(id)])
@@ -338,7 +338,7 @@ describe('rotating the secret', () => {
     }
   })
 
-  it('rotating the secret is answered again to the same Idempotency-Key, with the same secret, which is kept encrypted', async () => {
+  it('rotating the secret again with the same Idempotency-Key returns the same secret, which is stored encrypted', async () => {
     const id = await register()
     const headers = { 'idempotency-key': newId('req') }
     const [one, two] = [await rotate(id, {}, headers), await rotate(id, {}, headers)]
@@ -350,7 +350,7 @@ describe('rotating the secret', () => {
     assert.equal(kept!.text.includes('whsec_'), false)
   })
 
-  it('rotating the secret leaves nothing of a secret that signs no more', async () => {
+  it('rotating the secret leaves nothing of an expired secret', async () => {
     const [over, still] = [await register(), await register()]
     for (const id of [over, still]) await rotate(id, { secret: 'canary-two' })
     await test.sql`update webhook set previous_secret_until = now() - interval '1 second' where id = ${over}`
@@ -372,7 +372,7 @@ describe('rotating the secret', () => {
 })
 
 describe('deleting a webhook', () => {
-  it('removes it and its lane, and hides its deliveries at once', async () => {
+  it('deleting a webhook deletes its endpoint lease and hides its deliveries at once', async () => {
     const id = await register()
     const delivery = await insertDelivery(id, 'pending')
     await test.sql`insert into webhook_lane (webhook_id, due_at) values (${id}, now() + interval '1 hour')`
@@ -397,7 +397,7 @@ describe('deleting a webhook', () => {
     }
   })
 
-  it('deleting a webhook of many at once is done by one', async () => {
+  it('of concurrent deletions of a webhook one succeeds', async () => {
     const id = await register()
     const replies = await Promise.all(Array.from({ length: 6 }, () => test.send('DELETE', `${base}/${id}`)))
     assert.equal(replies.filter(({ status }) => status === 200).length, 1)

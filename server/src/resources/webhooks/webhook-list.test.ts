@@ -35,7 +35,7 @@ describe('listing webhooks', () => {
     }
   })
 
-  it('listing webhooks shows those of the organization, the newest first, as reading each shows it', async () => {
+  it('listing webhooks returns those of the organization, newest first, each as reading it does', async () => {
     const body = await list()
     assert.deepEqual(
       body.webhooks.map(({ url }: any) => url),
@@ -52,7 +52,7 @@ describe('listing webhooks', () => {
     })
   })
 
-  it('listing webhooks sorts by address in code points, by creation and by update, both ways', async () => {
+  it('listing webhooks sorts by address in code points, by creation and by update, in both directions', async () => {
     assert.deepEqual(await urls('sort=url&order=asc'), all.toSorted())
     assert.deepEqual(await urls('sort=url'), all.toSorted().toReversed())
     assert.deepEqual(await urls('order=asc'), all)
@@ -62,7 +62,7 @@ describe('listing webhooks', () => {
     assert.equal((await urls('sort=updated_at&order=asc')).at(-1), all[0])
   })
 
-  it('listing webhooks searches part of the address without regard to case; % and _ are themselves', async () => {
+  it('listing webhooks searches a part of the address, ignoring case; % and _ are literal', async () => {
     assert.deepEqual(await urls('search=ALPHA'), [all[0]])
     assert.deepEqual(await urls('search=a_1'), [all[2]])
     assert.deepEqual(await urls('search=delta%252'), [all[3]])
@@ -71,7 +71,7 @@ describe('listing webhooks', () => {
       assert.deepEqual(await urls(`search=${wild === '\\' ? '%5C' : wild}`), [], wild)
   })
 
-  it('listing webhooks shows only those of a state', async () => {
+  it('listing webhooks filters by status', async () => {
     const { webhooks } = await list('search=beta')
     await test.send('PUT', `${base}/${webhooks[0].id}`, { key, body: { status: 'disabled' } })
     assert.deepEqual(await urls('status=disabled'), [all[1]])
@@ -79,7 +79,7 @@ describe('listing webhooks', () => {
     assert.deepEqual(await urls('status=active&search=beta'), [])
   })
 
-  it('listing webhooks between moments: after is that moment or later, before strictly earlier', async () => {
+  it('listing webhooks by time includes the start and excludes the end', async () => {
     await test.sql`
       update webhook set created_at = '2024-05-01T12:00:00Z', updated_at = '2024-06-01T12:00:00Z' where url = ${all[3]!}`
     for (const kind of ['created', 'updated'] as const) {
@@ -112,7 +112,7 @@ describe('listing webhooks', () => {
 })
 
 describe('webhooks that may get events of an agent', () => {
-  it('webhooks that may get events of an agent are found by their events and filters, in the organization of the agent alone', async () => {
+  it('webhooks that may get events of an agent are found by their events and filters, only in its organization', async () => {
     const own = await newOrganization()
     const send = async (path: string, body: object): Promise<any> => {
       const answer = await test.send('POST', path, { key: own.key, body })

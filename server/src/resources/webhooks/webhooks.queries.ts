@@ -5,7 +5,7 @@ import type { Principal } from '../../http/access/principal.ts'
 import { jsonb, type Fragment, type Sql } from '../../platform/postgres/database.ts'
 import { isId } from '../../platform/ids.ts'
 
-/** A webhook as it is answered: everything but its secrets. */
+/** A webhook in a response: everything except its secrets. */
 export interface WebhookRow {
   id: string
   url: string
@@ -13,17 +13,17 @@ export interface WebhookRow {
   filters: Record<string, unknown>
   status: 'active' | 'disabled'
   created_at: string
-  /** Advances with every change, so that it tells revisions apart. */
+  /** Advances with every change, so that it identifies a revision. */
   updated_at: string
   disabled_reason: 'requested' | 'gone' | 'failing' | null
   disabled_at: string | null
-  /** The first failure since it last took an event. */
+  /** The first failure since its last successful delivery. */
   failing_since: string | null
-  /** Null also where it has passed. */
+  /** Null also after it has passed. */
   previous_secret_expires_at: string | null
 }
 
-/** A webhook with a sum of its latest deliveries. */
+/** A webhook with a summary of its latest deliveries. */
 export interface ListedWebhook extends WebhookRow {
   recent_deliveries: {
     delivered: number
@@ -34,12 +34,12 @@ export interface ListedWebhook extends WebhookRow {
   }
 }
 
-/** A webhook that is locked to be changed, with its encrypted secret. */
+/** A webhook whose row is locked for a change, with its encrypted secret. */
 export interface LockedWebhook extends WebhookRow {
   secret: Buffer
 }
 
-/** A webhook to be kept; the secret is encrypted with its id as associated data. */
+/** A webhook to insert; the secret is encrypted with its id as associated data. */
 export interface NewWebhook {
   id: string
   org_id: string
@@ -55,8 +55,8 @@ const columns = ({ fragment }: Sql): Fragment => fragment`
   case when previous_secret_until > now() then previous_secret_until end as previous_secret_expires_at`
 
 /**
- * Keeps a webhook; undefined where the organization has as many as it may. The organization is locked first, so that of
- * registrations at once none is too many.
+ * Inserts a webhook; undefined if the organization has as many as allowed. It locks the organization first, so that
+ * concurrent registrations cannot exceed the limit.
  */
 export async function insertWebhook(
   tx: Sql,
@@ -73,7 +73,7 @@ export async function insertWebhook(
   return row
 }
 
-/** The webhook that a path names; another organization's does not exist (decision D74). */
+/** Reads the webhook of a path; throws 404 if the organization does not have it (decision D74). */
 export async function requireWebhook(sql: Sql, id: string, { org_id }: Principal): Promise<WebhookRow> {
   const [row] = isId('wh', id)
     ? await sql.run<WebhookRow>(
@@ -84,7 +84,7 @@ export async function requireWebhook(sql: Sql, id: string, { org_id }: Principal
   return row
 }
 
-/** Locks a webhook until the transaction ends; 404 where it is gone. */
+/** Locks a webhook until the transaction ends; throws 404 if it does not exist. */
 export async function lockWebhook(tx: Sql, id: string): Promise<LockedWebhook> {
   const [row] = await tx.run<LockedWebhook>(
     tx.fragment`select ${columns(tx)}, secret from webhook where id = ${id} for no key update`,
@@ -93,26 +93,29 @@ export async function lockWebhook(tx: Sql, id: string): Promise<LockedWebhook> {
   return row
 }
 
-/** The state of a webhook, locked until the transaction ends; throws 404 where it is missing. */
+/**
+ * Reads the status of a webhook and locks the row for share until the transaction ends; throws 404 if it does not
+ * exist.
+ */
 export async function shareWebhook(tx: Sql, id: string): Promise<WebhookRow['status']> {
   const [row] = await tx<Pick<WebhookRow, 'status'>>`select status from webhook where id = ${id} for share`
   if (!row) throw webhookNotFound(id)
   return row.status
 }
 
-/** What of a webhook is to be another; what is undefined stays. */
+/** Changes of a webhook; undefined members stay. */
 export interface WebhookChanges {
   url?: string | undefined
   events?: string[] | undefined
   filters?: Record<string, unknown> | undefined
-  /** Encrypted. The one before it signs too for a while. */
+  /** Encrypted. The previous secret also signs for a while. */
   secret?: Buffer | undefined
   status?: WebhookRow['status'] | undefined
 }
 
 /**
- * Changes a webhook that was locked in this transaction. What was counted against it (failures, a halved concurrency) is
- * forgotten with another address, and when a disabled one becomes active. One that is disabled already keeps its reason.
+ * Changes a webhook that was locked in this transaction. Its failures and reduced concurrency are reset if the
+ * address changes, and if a disabled webhook becomes active. A webhook that is already disabled keeps its reason.
  */
 export async function changeWebhook(tx: Sql, before: LockedWebhook, changes: WebhookChanges): Promise<WebhookRow> {
   const { url = before.url, events = before.events, filters = before.filters, status = before.status, secret } = changes
@@ -134,17 +137,19 @@ export async function changeWebhook(tx: Sql, before: LockedWebhook, changes: Web
   return row!
 }
 
-/** Removes a webhook, and with it its lane: nothing more is sent. Its deliveries go with their retention. */
+/**
+ * Deletes a webhook and its endpoint lease, so nothing more is sent. Its deliveries stay until their retention ends.
+ */
 export async function deleteWebhook(tx: Sql, id: string): Promise<void> {
   await tx`delete from webhook where id = ${id}`
 }
 
-/** What `GET /api/v1/webhooks` selects by; every member is validated. */
+/** Filters of `GET /api/v1/webhooks`; every member is validated. */
 export interface WebhookFilter {
   org_id: string
   search?: string | undefined
   status?: WebhookRow['status'] | undefined
-  /** Of those that may get its events. */
+  /** Only webhooks that may receive events of this agent. */
   agent_id?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined
@@ -157,8 +162,8 @@ export interface WebhookFilter {
 }
 
 /**
- * A page of an organization's webhooks and how many there are; ties are broken by id. Of each, as many of the latest
- * deliveries are read as are summed up, however many there are.
+ * A page of an organization's webhooks and their total number; ties are broken by id. For each webhook it reads only
+ * as many of the latest deliveries as the summary covers.
  */
 export async function listWebhooks(
   sql: Sql,
@@ -180,7 +185,10 @@ export async function listWebhooks(
   return { webhooks, total: count?.total ?? 0 }
 }
 
-/** That a webhook has subscribed to something that its organization's agent can do, and filters nothing that all of it has. */
+/**
+ * Condition that a webhook subscribes to an event that the agent can cause, and that its filters do not exclude all
+ * of them.
+ */
 function subscriptionsOf({ fragment }: Sql, agent_id: string): Fragment {
   const isListed = (member: string, value: Fragment): Fragment =>
     fragment`(not jsonb_exists(webhook.filters, ${member}) or webhook.filters -> ${member} @> to_jsonb(${value}))`
@@ -191,12 +199,12 @@ function subscriptionsOf({ fragment }: Sql, agent_id: string): Fragment {
       and ${isListed('project_id', fragment`'proj_' || a.project_id`)})`
 }
 
-/** Everything but what only happens to projects. */
+/** All subscriptions except those to events of projects. */
 const eventsOfAgents = subscriptions.filter((name) => !name.startsWith('project.'))
 
 /**
- * The latest deliveries of a webhook. With `=` PostgreSQL might look for them in the order of all deliveries, and read all of them for
- * a webhook that has none; two bounds and the order by both columns leave it the index of both.
+ * The latest deliveries of a webhook. With `=` PostgreSQL might read all deliveries in order, and so the whole table
+ * for a webhook that has none. Two bounds and an order by both columns leave it only the index of both.
  */
 function recentOf({ fragment }: Sql): Fragment {
   return fragment`(
@@ -221,7 +229,7 @@ function orderings({ fragment }: Sql): Record<`${WebhookFilter['sort']} ${Webhoo
   }
 }
 
-/** Forgets secrets that sign no more. */
+/** Deletes expired previous secrets; returns how many. */
 export async function sweepWebhookSecrets(sql: Sql): Promise<number> {
   const deleted = await sql`
     update webhook set previous_secret = null, previous_secret_until = null

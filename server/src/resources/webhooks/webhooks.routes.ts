@@ -24,13 +24,16 @@ import {
 } from './webhooks.queries.ts'
 import { secretLabels } from '../../platform/crypto/secret-labels.ts'
 
-/** Bytes of a secret that is made here. */
+/** Length of a generated secret. */
 const secretLength_bytes = 32
 
-/** Registration and management of webhooks (spec 4.5, decisions D92 and D100). Secrets are answered where they are made, only. */
+/**
+ * Registration and management of webhooks (spec 4.5, decisions D92 and D100). Only the response that creates a secret
+ * contains it.
+ */
 export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress, secrets }: Context): void {
   const encrypt = (secret: string, id: string): Buffer => secrets.encrypt(secretLabels.webhook, secret, id)
-  /** The secret encrypted, where it is another one than the webhook has: the same again replaces nothing. */
+  /** The encrypted secret if it differs from the webhook's current one; the same secret again changes nothing. */
   const another = (secret: string | undefined, before: LockedWebhook): Buffer | undefined =>
     secret === undefined || secrets.decrypt(secretLabels.webhook, before.secret, before.id) === secret
       ? undefined
@@ -151,7 +154,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
         const before = await lockWebhook(tx, loaded.id)
         requireMatch(request.headers['if-match'], timeRevision(before))
         const secret = another(made ?? body.secret, before)
-        // The secret that it has already, given again: as after a lost answer, nothing is to be done.
+        // The current secret was given again, as by a retry after a lost response: nothing to do.
         if (!secret) return before
         const changed = await changeWebhook(tx, before, { secret })
         const { previous_secret_expires_at } = changed
@@ -171,7 +174,7 @@ export function webhookRoutes(app: FastifyInstance, http: HttpContext, { egress,
   })
 }
 
-/** A webhook as the audit log compares it: what people decide about it, without what became of it. */
+/** A webhook as the audit log compares it: what people set, without the state of its deliveries. */
 function audited({ id, url, events, filters, status, disabled_reason, created_at }: WebhookRow) {
   return { id, url, events, filters, status, disabled_reason, created_at }
 }
@@ -180,7 +183,7 @@ function loadWebhook({ sql, params, principal }: Loading): Promise<WebhookRow> {
   return requireWebhook(sql, params.webhook_id!, principal)
 }
 
-/** Judges an address as deliveries will, but for what its name resolves to (decisions D92, D104). */
+/** Checks an address like deliveries do, except for the IP addresses of its name (decisions D92, D104). */
 function checkUrl(egress: Egress, url: string): void {
   try {
     egress.check(url, 'webhook')
@@ -190,7 +193,7 @@ function checkUrl(egress: Egress, url: string): void {
   }
 }
 
-/** Each once, in the order in which they were first named. */
+/** Removes duplicates, in the order of the first occurrences. */
 function unique(events: readonly string[]): string[] {
   return [...new Set(events)]
 }
@@ -203,7 +206,7 @@ function tooMany() {
   const max = bounds.webhooks_per_organization
   return invalid({
     field: 'webhooks',
-    message: `are too many: an organization has ${max} at most`,
+    message: `are too many: an organization may have at most ${max}`,
     code: 'out_of_range',
     max,
   })

@@ -21,7 +21,7 @@ const valid = {
 const register = (changes: object = {}) => test.send('POST', '/api/v1/webhooks', { body: { ...valid, ...changes } })
 
 describe('registering a webhook (decision D92)', () => {
-  it('registering a webhook answers with everything but the secret', async () => {
+  it('registering a webhook returns everything except the secret', async () => {
     const { status, body } = await register()
     assert.equal(status, 201)
     assert.match(body.id, /^wh_[0-7][0-9a-hjkmnp-tv-z]{25}$/)
@@ -38,7 +38,7 @@ describe('registering a webhook (decision D92)', () => {
     })
   })
 
-  it('registering a webhook keeps the secret encrypted, and the organization', async () => {
+  it('registering a webhook stores the secret encrypted, and the organization', async () => {
     const { body } = await register()
     const [row] = await test.sql<{ text: string; secret: string; org_id: string; created_by: string }>`
       select w::text as text, encode(secret, 'escape') as secret, org_id, created_by from webhook w where id = ${body.id}`
@@ -46,7 +46,7 @@ describe('registering a webhook (decision D92)', () => {
     assert.deepEqual([row!.org_id, row!.created_by], [test.owner.org_id, test.owner.user_id])
   })
 
-  it('registering a webhook needs url, events and secret; filters default to none', async () => {
+  it('registering a webhook requires url, events and secret; filters default to none', async () => {
     for (const field of ['url', 'events', 'secret'] as const) {
       for (const value of [undefined, null]) {
         const { status, body } = await register({ [field]: value })
@@ -56,7 +56,7 @@ describe('registering a webhook (decision D92)', () => {
     for (const filters of [undefined, null, {}]) assert.deepEqual((await register({ filters })).body.filters, {})
   })
 
-  it('registering a webhook takes every event of the specification, those of tasks one by one or by group, and no other', async () => {
+  it('registering a webhook accepts every event of the specification, those of tasks singly or by group, and no other', async () => {
     const groups = ['task.*', 'approval.*', 'budget.*']
     const named = [...eventNames, ...moreEventNames, ...groups, ...taskEventNames]
     assert.equal(eventNames.length, 8)
@@ -90,7 +90,7 @@ describe('registering a webhook (decision D92)', () => {
     }
   })
 
-  it('registering a webhook takes the same address again', async () => {
+  it('registering a webhook accepts the same address again', async () => {
     const [one, two] = [await register(), await register()]
     assert.deepEqual([one.status, two.status], [201, 201])
     assert.notEqual(one.body.id, two.body.id)
@@ -108,7 +108,7 @@ describe('registering a webhook (decision D92)', () => {
     'https://[2606:4700::1111]/',
     `https://example.com/${'x'.repeat(2048 - 20)}`,
   ]) {
-    it(`registering a webhook takes ${url.slice(0, 50)} as given`, async () =>
+    it(`registering a webhook stores ${url.slice(0, 50)} unchanged`, async () =>
       assert.equal((await register({ url })).body.url, url))
   }
 
@@ -159,7 +159,7 @@ describe('registering a webhook (decision D92)', () => {
     })
   }
 
-  it('registering a webhook reaches this machine only where the service is for this machine only, and never the service itself', async () => {
+  it('registering a webhook at a loopback address requires a service that is reachable only locally, and never the service itself', async () => {
     assert.equal((await register({ url: 'http://127.0.0.1:9999/' })).status, 201)
     assert.equal((await register({ url: 'http://localhost:9999/' })).status, 201)
     const { port } = new URL(test.url)
@@ -176,7 +176,7 @@ describe('registering a webhook (decision D92)', () => {
     }
   })
 
-  it('registering a webhook bounds secret and filters', async () => {
+  it('registering a webhook limits secret and filters', async () => {
     for (const secret of ['x', 'x'.repeat(256), '😀'.repeat(256), 'whsec_c2VjcmV0'])
       assert.equal((await register({ secret })).status, 201)
     for (const secret of ['', 'x'.repeat(257), 5, {}])
@@ -201,7 +201,7 @@ describe('registering a webhook (decision D92)', () => {
 })
 
 describe('webhooks of an organization', () => {
-  it('webhooks of an organization are bounded, also where many are registered at once', async () => {
+  it('webhooks of an organization are limited, also for concurrent registrations', async () => {
     const person = await makePerson(test)
     const { key } = await makeKey(test, person, ['projects:write'])
     const room = 3
@@ -215,7 +215,7 @@ describe('webhooks of an organization', () => {
     assert.equal(replies.filter(({ status }) => status === 201).length, room)
     for (const { status, body } of replies.filter(({ status: of }) => of !== 201)) {
       assert.deepEqual([status, body.error.code], [400, 'INVALID_REQUEST'])
-      const issue = `are too many: an organization has ${bounds.webhooks_per_organization} at most`
+      const issue = `are too many: an organization may have at most ${bounds.webhooks_per_organization}`
       assert.deepEqual(body.error.details, { field: 'webhooks', issue })
     }
     assert.equal((await register()).status, 201, 'another organization has its own')
@@ -225,7 +225,7 @@ describe('webhooks of an organization', () => {
 describe('a webhook to the machine of the service (decision D104)', () => {
   const local = { ...valid, url: 'http://127.0.0.1:9200/' }
 
-  it('a webhook to the machine of the service is accepted where the service is reachable only locally', async () => {
+  it('a webhook to the machine of the service is accepted if the service is reachable only locally', async () => {
     assert.equal((await register(local)).status, 201)
   })
 

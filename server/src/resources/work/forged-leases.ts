@@ -4,14 +4,14 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { actorOf } from '../../http/access/actor.ts'
 import { projectNumber } from '../projects/projects.queries.ts'
 
-/** Of one project so often at most: guesses may be many. */
+/** Shortest interval between two audit entries of a project, because there may be many guesses. */
 const again_ms = 60_000
-/** Projects that are remembered. */
+/** Most projects whose last entry is remembered. */
 const projectsMax = 1000
 
 /**
- * Records leases that this service never gave out in the audit log of the project that they were tried at. Their senders are unknown,
- * so one entry a minute and project stands for all.
+ * Audits leases that this service never issued, in the project at which they were tried. Their senders are unknown,
+ * so one entry per minute and project stands for all.
  */
 export function noteForgedLeases({ sql, log }: Pick<Context, 'sql' | 'log'>): (request: FastifyRequest) => void {
   const noted_at = new Map<number, number>()
@@ -33,7 +33,10 @@ export function noteForgedLeases({ sql, log }: Pick<Context, 'sql' | 'log'>): (r
     if (noted_at.size >= projectsMax) noted_at.clear()
     noted_at.set(id, now)
     note(request, id).catch((error: unknown) =>
-      log.warn({ err: error, project_id: id }, 'a forged lease could not be recorded in the audit log'),
+      log.warn(
+        { err: error, project_id: id },
+        'could not write the audit entry of a forged lease; the lease was refused',
+      ),
     )
   }
 }

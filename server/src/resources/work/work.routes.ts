@@ -13,10 +13,10 @@ import { requireProject } from '../projects/projects.queries.ts'
 import { pageOfSteps, requireTask, type TaskStepRow, taskView } from '../tasks/tasks.queries.ts'
 import { requireLease } from './leases.queries.ts'
 
-/** Steps that a claim shows at most; a task has no more. */
+/** Most steps in the response of a claim; a task cannot have more. */
 const journalMax = 10_000
 
-/** Tasks of agents whose code is elsewhere: claimed with a lease, kept by heartbeats, journaled step by step, ended once. */
+/** Tasks of remote agents: claimed with a lease, kept by heartbeats, journaled step by step, ended once. */
 export function workRoutes(app: FastifyInstance, http: HttpContext, { engine, sql: ownSql }: Context): void {
   const { work } = engine
 
@@ -26,7 +26,7 @@ export function workRoutes(app: FastifyInstance, http: HttpContext, { engine, sq
       const closed = body.queues.filter((queue) => principal.queues && !principal.queues.includes(queue))
       if (closed.length > 0)
         throw new Problem('insufficient_permissions', undefined, {
-          message: `The key may not claim from ${closed.join(', ')}; it may from ${principal.queues!.join(', ')}.`,
+          message: `The API key may not claim from ${closed.join(', ')}; it may claim from ${principal.queues!.join(', ')}.`,
         })
       if (body.wait) await occupy()
       return new Answer(204, undefined)
@@ -69,7 +69,11 @@ export function workRoutes(app: FastifyInstance, http: HttpContext, { engine, sq
     load: requireLease,
     run: async ({ loaded, params, body }) => {
       if ((body.output === undefined) === (body.error === undefined))
-        throw invalid({ field: 'output', message: 'must be given, or error must; not both', code: 'required' })
+        throw invalid({
+          field: 'output',
+          message: 'is required, unless error is given; give exactly one of them',
+          code: 'required',
+        })
       return work.finishStep(loaded, params.step_id!, body)
     },
   })
@@ -94,7 +98,7 @@ export function workRoutes(app: FastifyInstance, http: HttpContext, { engine, sq
     run: async ({ loaded, body }) => work.park(loaded, body),
   })
 
-  /** What a worker ended is in the audit log, as what a person ended is. */
+  /** Audits that a worker ended a task, like the end by a person. */
   async function ended(result: Ended, lease: Lease, actor: Loading['actor'], code?: string): Promise<Ended> {
     const action = result.status === 'completed' ? 'work.completed' : 'work.failed'
     if (result.status === 'waiting') return result

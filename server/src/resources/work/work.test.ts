@@ -75,7 +75,7 @@ describe('remote work', () => {
   }
   const refund = { key: 'refund', type: 'tool_call', name: 'refund', input: { order: 4711 } }
 
-  it('remote work goes to another worker with the next attempt when the lease ends, and the first can write no more', async () => {
+  it('remote work goes to another worker as the next attempt when the lease ends, and the first worker can no longer write', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id)
     const first = await claim(agent.queue)
@@ -98,7 +98,7 @@ describe('remote work', () => {
   })
 
   for (const safety of ['safe', 'keyed'] as const)
-    it(`remote work begins a ${safety} step again that a worker before did not finish, with the same key`, async () => {
+    it(`remote work repeats a ${safety} step that a previous worker did not finish, with the same key`, async () => {
       const agent = await makeAgent()
       const id = await give(agent.id)
       const first = (await ask((await claim(agent.queue)).lease.token, 'steps', { ...refund, safety })).body
@@ -111,7 +111,7 @@ describe('remote work', () => {
       assert.equal((await task(id)).error.code, 'enough')
     })
 
-  it('remote work asks a person about an unsafe step that a worker before did not finish, and goes on with what the person says', async () => {
+  it('remote work waits for a person about an unsafe step that a previous worker did not finish, and continues with the decision', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id)
     await ask((await claim(agent.queue)).lease.token, 'steps', refund)
@@ -130,7 +130,7 @@ describe('remote work', () => {
     assert.deepEqual([replayed.action, replayed.output], ['replay', 'It was refunded.'])
   })
 
-  it('remote work waits for leave where the policy of a step says so, and begins with what was approved', async () => {
+  it('remote work waits for approval if the policy of a step requires it, and begins with the approved input', async () => {
     const agent = await makeAgent({ tool_policies: { refund: 'ask', erase: 'deny' } })
     const id = await give(agent.id)
     const { token } = (await claim(agent.queue)).lease
@@ -148,7 +148,7 @@ describe('remote work', () => {
     assert.deepEqual([started.action, started.input], ['begin', { order: 4712 }])
   })
 
-  it('remote work tells a worker to cancel by its heartbeat, and is canceled by what the worker ends it with', async () => {
+  it('a heartbeat tells a remote worker to cancel, and the task ends as canceled when the worker ends it', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id)
     const { token } = (await claim(agent.queue)).lease
@@ -161,7 +161,7 @@ describe('remote work', () => {
     assert.equal((await task(id)).status, 'canceled')
   })
 
-  it('remote work is held from workers while its agent is paused, and tells the one that has it to pause or to stop', async () => {
+  it('remote work is not offered while its agent is paused, and the current worker is told to pause or stop', async () => {
     const agent = await makeAgent()
     await give(agent.id)
     const { token } = (await claim(agent.queue)).lease
@@ -176,7 +176,7 @@ describe('remote work', () => {
     assert.equal((await claim(agent.queue)).lease.attempt, 2)
   })
 
-  it('remote work refuses an output that does not fit, and stays open', async () => {
+  it('remote work refuses an output that does not match the schema, and stays open', async () => {
     const output_schema = { type: 'object', properties: { total: { type: 'number' } }, required: ['total'] }
     const agent = await makeAgent({ output_schema })
     await give(agent.id)
@@ -187,7 +187,7 @@ describe('remote work', () => {
     assert.equal(good.body.status, 'completed')
   })
 
-  it('remote work refuses a lease that was never given out and records it, and shows nothing of another project', async () => {
+  it('remote work refuses and audits a lease that was never issued, and shows nothing of another project', async () => {
     const agent = await makeAgent()
     await give(agent.id)
     const { token } = (await claim(agent.queue)).lease
@@ -221,7 +221,7 @@ describe('remote work', () => {
     assert.deepEqual((await ask(token, 'heartbeat')).body.error.code, 'lease_lost')
   })
 
-  it('remote work is claimed only from the queues of a key, which can give no others on', async () => {
+  it('remote work is claimed only from the queues of a key, and new keys cannot have other queues', async () => {
     const agent = await makeAgent()
     await give(agent.id)
     const scopes = ['work:execute', 'api_keys:write']
@@ -239,7 +239,7 @@ describe('remote work', () => {
     assert.ok([200, 204].includes((await ask(wide.key)).status))
   })
 
-  it('remote work leaves its answer in the thread, also where no call of a model that the service made wrote it', async () => {
+  it('remote work adds its output to the thread, also without a model call by the service', async () => {
     const agent = await makeAgent()
     const thread_id = (await test.send('POST', `${base}/threads`, { body: { agent_id: agent.id } })).body.id
     const said = async () =>
@@ -273,14 +273,14 @@ describe('remote work', () => {
     ])
   })
 
-  it('remote work is expired while a worker has it when its time is over', async () => {
+  it('remote work expires at its timeout, also while a worker has it', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id, { input: 'x', timeout_seconds: 1 })
     await claim(agent.queue)
     await eventually(async () => (await task(id)).status === 'expired')
   })
 
-  it('remote work fails after as many lost workers as it may have', async () => {
+  it('remote work fails after the maximum number of lost workers', async () => {
     const agent = await makeAgent()
     const id = await give(agent.id, { input: 'x', max_attempts: 1 })
     await claim(agent.queue)
@@ -336,7 +336,7 @@ describe('the model gateway of remote work', () => {
     assert.deepEqual([usage.steps, usage.by_model['builtin/echo'].calls], [2, 2])
   })
 
-  it('the model gateway of remote work takes equal calls of one worker for different ones once they were delivered, and replays each', async () => {
+  it('the model gateway of remote work treats equal calls of one worker as different after delivery, and replays each', async () => {
     const { id, next } = await begin()
     const first = await next()
     await chat(first, 'again')
@@ -366,7 +366,7 @@ describe('the model gateway of remote work', () => {
     assert.deepEqual([refused.status, refused.body.error.code], [404, 'model_not_found'])
   })
 
-  it('the model gateway of remote work refuses a call without room in a budget, parks the task that fails of it, and offers it again with room', async () => {
+  it('the model gateway of remote work refuses a call beyond a budget, parks the task if it fails of that, and offers it again when the budget allows', async () => {
     const { id, next } = await begin({}, { budget: { max_tokens: 1 } })
     const token = await next()
     const refused = await chat(token, 'x')
@@ -383,7 +383,7 @@ describe('the model gateway of remote work', () => {
     assert.equal((await chat(await next(), 'x')).status, 200)
   })
 
-  it('the model gateway of remote work streams a response in the frames of the protocol, live and from the journal alike', async () => {
+  it('the model gateway of remote work streams responses in the frames of the protocol, live and from the journal', async () => {
     const { id, next } = await begin()
     const ask = (token: string) =>
       fetch(`${test.url}${base}/work/v1/responses`, {

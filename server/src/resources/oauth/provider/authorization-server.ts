@@ -12,11 +12,11 @@ import { createStore, type OAuthStore } from './store.ts'
 /** The authorization server with its storage. */
 export interface AuthorizationServer extends Library {
   store: OAuthStore
-  /** The cookie by which a browser takes up an authorization again, signed: for a step that is made for it. */
+  /** The signed cookie that resumes an authorization, for a step that the service makes on behalf of the browser. */
   resumeCookie(uid: string): string
 }
 
-/** Made with the first request, because only then it is known under which address the service is reached. */
+/** Created with the first request, because only then the public address is known. */
 export function authorizationServer(context: Context): () => Promise<AuthorizationServer> {
   let made: Promise<AuthorizationServer> | undefined
   return () => {
@@ -47,13 +47,16 @@ async function make(context: Context): Promise<AuthorizationServer> {
   return { provider, store, serve: provider.callback(), resumeCookie }
 }
 
-/** A cookie with its signature, as the library reads it (`keygrip`: HMAC-SHA1 in base64url). */
+/** A cookie with its signature in the library's format (`keygrip`: HMAC-SHA1 in base64url). */
 function signedCookie(cookie: string, key: string): string {
   const name = cookie.slice(0, cookie.indexOf('='))
   return `${cookie}; ${name}.sig=${createHmac('sha1', key).update(cookie).digest('base64url')}`
 }
 
-/** An internal error in a request of an app becomes an event of the organization that granted access (decision D94). */
+/**
+ * Emits an event for an internal error in a request of an app, for the organization that granted access (decision
+ * D94).
+ */
 async function tellOwner(
   { sql, log, onInternalError }: Context,
   problem: Problem,
@@ -65,6 +68,6 @@ async function tellOwner(
     const resources = [grant_id, ...(owner ? [owner.client_id] : [])]
     onInternalError?.(problem, { id: request_id, principal: owner, params: {}, resources })
   } catch (cause) {
-    log.error({ err: cause, request_id }, 'an internal error could not be made an event')
+    log.error({ err: cause, request_id }, 'the event of an internal error could not be stored; webhooks do not get it')
   }
 }

@@ -1,17 +1,17 @@
-/** How long things live, in seconds (decision D79). */
+/** Lifetimes in seconds (decision D79). */
 export const lifetimes = {
-  /** From the redirect to the app until it must have exchanged its code. */
+  /** Time for the app to exchange its code. */
   code: 60,
-  /** To type what a device shows, sign in and decide. */
+  /** Time to type the code of a device, sign in and decide. */
   device_code: 600,
   access_token: 3600,
-  /** From its last use. */
+  /** Counted from its last use. */
   refresh_token: 30 * 86_400,
-  /** However often it is refreshed. */
+  /** Maximum lifetime of a grant, independent of refreshes. */
   grant: 365 * 86_400,
   /** Time to sign in and decide. */
   interaction: 600,
 } as const
 
-/** Expired rows are kept a day longer, so that a caller hears that a token has expired rather than never was. */
+/** Expired rows are kept for another day, so that the error for a token is "expired" instead of "unknown". */
 export const sweepDelay_seconds = 86_400

@@ -14,12 +14,12 @@ import { touchGrant, type GrantOwner } from '../oauth.queries.ts'
 import { oauthCookies } from './provider.ts'
 import type { OAuthStore } from './store.ts'
 
-/** Called for every 500 of a request with a known grant. */
+/** Called for every response with status 500 if the grant is known. */
 export type TellOwner = (problem: Problem, grant_id: string, request_id: string) => void
 
 /**
- * What is done around everything that the library serves: one transaction a token or revoke request, the record of what
- * it did to grants, faults in our form, and our shape of the few answers that differ from the library's.
+ * Middleware around the library: one transaction per token or revoke request, audit entries for ended grants, errors
+ * in the service's format, and the few responses that differ from the library's.
  */
 export function surround(
   provider: Provider,
@@ -28,9 +28,9 @@ export function surround(
   provider.on('server_error', (ctx, error) => {
     providerRequestOf(ctx.req).failure = error
   })
-  // What the framework below the library says when an answer breaks off; its types leave the event out.
+  // Koa emits this event if a response is cut off; its types lack the event.
   EventEmitter.prototype.on.call(provider, 'error', (error: unknown) => {
-    log.warn({ err: error }, 'an answer of the authorization server could not be sent')
+    log.warn({ err: error }, 'a response of the authorization server could not be sent')
   })
 
   provider.use(async (ctx, next) => {
@@ -46,13 +46,13 @@ export function surround(
   })
 }
 
-/** Rolls a transaction back without hiding the answer that the library has made. */
+/** Rolls a transaction back and keeps the response of the library. */
 class RolledBack extends Error {}
 
 /**
- * Everything that a token or revoke request reads, spends and issues is one transaction. The library answers only after
- * this resolves, so nothing is answered before it is durable; when it fails after it has spent a token, the token is
- * fresh again. A refusal (4xx) commits: the end of a grant whose token was used twice must last.
+ * Runs a token or revoke request in one transaction. The library responds only after this resolves, so nothing is
+ * returned before it is durable; if it fails after it has consumed a token, the token is unused again. A refusal
+ * (4xx) commits, because the end of a grant whose token was used twice must persist.
  */
 async function inTransaction(
   store: OAuthStore,
@@ -74,7 +74,7 @@ async function inTransaction(
   }
 }
 
-/** A grant ended here either because its app asked for it, or because one of its tokens was presented twice. */
+/** Records the end of a grant: on request of its app, or because one of its tokens was used twice. */
 async function recordEnd(
   tx: Sql,
   grant: GrantOwner,
@@ -88,7 +88,7 @@ async function recordEnd(
     : ctx.oidc.params?.grant_type === 'refresh_token'
       ? 'refresh_token_reused'
       : 'code_replayed'
-  // An app presents its own secret and no credential of a user.
+  // An app authenticates with its own secret, not with a credential of a user.
   const app = { org_id: grant.org_id, actor: grant.client_id, credential: null, ip, user_agent, request_id }
   await recordAudit(tx, app, {
     action: 'oauth_grant.revoked',
@@ -113,7 +113,7 @@ async function recordEnd(
   )
 }
 
-/** Says that something failed inside; a redirect that says so already stays one. */
+/** Renders an internal error. A redirect with an error stays unchanged. */
 function answerFailure(
   ctx: KoaContextWithOIDC,
   providerRequest: ProviderRequest,
@@ -132,7 +132,7 @@ function answerFailure(
 
 function shapeAnswer(ctx: KoaContextWithOIDC, providerRequest: ProviderRequest, registers: boolean): void {
   ctx.set('x-response-time', `${Math.round(performance.now() - providerRequest.started_at)}ms`)
-  // Whether a page of another origin may read the answer is one rule for the whole service (decision D18).
+  // The CORS rule of the whole service applies, not that of the library (decision D18).
   for (const name of corsHeaders) ctx.remove(name)
   ctx.set(providerRequest.cors)
   dropSessionCookie(ctx)
@@ -143,8 +143,8 @@ function shapeAnswer(ctx: KoaContextWithOIDC, providerRequest: ProviderRequest, 
 }
 
 /**
- * Whatever response type is asked for, errors go to the query of the redirect URI (RFC 6749 §3.1.1, §4.1.2.1); the
- * library takes the fragment for types of the implicit grant, which is not served.
+ * Moves errors to the query of the redirect URI for every response type (RFC 6749 §3.1.1, §4.1.2.1). The library uses
+ * the fragment for types of the implicit grant, which is not supported.
  */
 function answerInQuery(ctx: KoaContextWithOIDC): void {
   const target = URL.parse(ctx.response.get('location'))
@@ -154,7 +154,7 @@ function answerInQuery(ctx: KoaContextWithOIDC): void {
   ctx.redirect(target.href)
 }
 
-/** The library's session ends with the request (store.ts), so its cookie would only travel. */
+/** Removes the cookie of the library's session, which is not stored (store.ts). */
 function dropSessionCookie(ctx: KoaContextWithOIDC): void {
   const cookies = [ctx.res.getHeader('set-cookie') ?? []].flat().map(String)
   const stored = cookies.filter(
@@ -164,7 +164,7 @@ function dropSessionCookie(ctx: KoaContextWithOIDC): void {
   else ctx.res.removeHeader('set-cookie')
 }
 
-/** Members of the metadata that belong to OpenID Connect or to what is off. */
+/** Members of the metadata that belong to OpenID Connect or to disabled features. */
 const notOAuth = new Set([
   'acr_values_supported',
   'claims_parameter_supported',

@@ -5,13 +5,13 @@ import { codeOf, errorPage } from '../../../http/pages/forms.ts'
 import { pageHeaders, renderPage } from '../../../http/pages/page.ts'
 import { providerRequestOf } from './provider-bridge.ts'
 
-/** A fault of the request that must not redirect, for a person as a page, for a program as JSON (decisions O4, D76). */
+/** Renders a request error that must not redirect: a page for a person, JSON for a program (decisions O4, D76). */
 export function renderError(ctx: KoaContextWithOIDC, { error, error_description, scope, state }: ErrorOut): void {
   const message = `The app that sent you here made an invalid request: ${error_description ?? error}. It got no access. Go back to the app and try again; if that fails, show this page to its developer.`
   answer(ctx, { error, error_description, scope, state }, { title: 'This link does not work', message, code: error })
 }
 
-/** An internal error: 503 where the database is unreachable, 500 otherwise (decision D29). */
+/** Renders an internal error: 503 if the database is unreachable, 500 otherwise (decision D29). */
 export function renderFailure(ctx: KoaContextWithOIDC, problem: Problem): void {
   const { status, headers, body } = renderProblem(problem, 'oauth', providerRequestOf(ctx.req).request_id)
   ctx.status = status

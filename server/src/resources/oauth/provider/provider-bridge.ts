@@ -6,31 +6,31 @@ import { userAgentOf } from '../../../http/access/user-agent.ts'
 import { isCleanText } from '../../../http/validation.ts'
 import { oauthCookies } from './provider.ts'
 
-/** What we know about a request that the library serves, for what is done around it. */
+/** Context of a request that the library serves, for the middleware. */
 export interface ProviderRequest {
   request_id: string
   ip: string
   user_agent: string
   started_at: number
-  /** Those of `corsHeaders` that the answer has: none where the page that asks may not read it (decision D18). */
+  /** CORS headers of the response; none if the page may not read it (decision D18). */
   cors: Readonly<Record<string, string>>
-  /** What went wrong inside, where the library only says that something did. */
+  /** The internal error, which the library does not expose. */
   failure?: unknown
 }
 
-/** The headers by which a page of another origin may read an answer. */
+/** Headers that let a page of another origin read a response. */
 export const corsHeaders = ['access-control-allow-origin', 'access-control-expose-headers'] as const
 
 const providerRequests = new WeakMap<IncomingMessage, ProviderRequest>()
 
-/** What is known about a request that was handed over. */
+/** The context of a forwarded request; throws if there is none. */
 export function providerRequestOf(request: IncomingMessage): ProviderRequest {
   const providerRequest = providerRequests.get(request)
   if (!providerRequest) throw new Error('a request reached the authorization server without its request context')
   return providerRequest
 }
 
-/** Parameters that the authorization endpoint understands; others are ignored (RFC 6749 §3.1). */
+/** Known parameters of the authorization endpoint; others are ignored (RFC 6749 §3.1). */
 const authorizationParameters = [
   'client_id',
   'redirect_uri',
@@ -44,38 +44,37 @@ const authorizationParameters = [
   'resource',
 ]
 
-/** Headers that mean something to OAuth. Where the request came from and under which name we are known, we say. */
+/** Headers that are forwarded to the library. Client address and host are set by the service. */
 const passedHeaders = ['authorization', 'accept', 'content-length', 'user-agent']
 
-/** The library, and what serves a request by it. */
+/** The library with its request handler. */
 export interface Library {
   provider: Provider
   serve: ReturnType<Provider['callback']>
 }
 
-/** What goes with a request that is handed over. */
+/** Options of forwarding a request to the library. */
 export interface ForwardedHeaders {
-  /** The cookie of the running authorization that this step may see; none may see the library's own session. */
+  /** The cookie of the authorization that this step may see. The library's session cookie is never forwarded. */
   cookie?: keyof typeof oauthCookies
-  /** Cookies in the place of those that were sent. */
+  /** Cookies that replace the sent ones. */
   cookies?: string
-  /** The body, when it has been read. */
+  /** The body, if it has been read. */
   body?: Buffer | undefined
-  /** The method in the place of the one that was sent; the body is not passed on then. */
+  /** The method that replaces the sent one; the body is then not forwarded. */
   method?: 'GET'
-  /** The path that the library knows, where it is not the one that was asked for. */
+  /** The path for the library, if it differs from the requested one. */
   path?: string
-  /** The query in the place of the one that was sent. */
+  /** The query that replaces the sent one. */
   query?: string | undefined
 }
 
 /**
- * Gives a request to the library and leaves the answer to it: beyond this call no hook of the framework sends anything,
- * so the headers that are set by now are put on the answer here.
+ * Forwards a request to the library, which sends the response. After this call no hook of the framework sends
+ * anything, so the headers set so far are written to the response here.
  *
- * The library is handed a request of our making rather than the one that came in: of its headers, cookies and parameters
- * only what is listed above, the body that was read within our bounds, and the public address instead of `Host` and
- * `X-Forwarded-*`.
+ * The library gets a new request instead of the original one: only the headers, cookies and parameters listed above,
+ * the bounded body, and the public address instead of `Host` and `X-Forwarded-*`.
  */
 export async function forwardToProvider(
   request: FastifyRequest,
@@ -85,13 +84,13 @@ export async function forwardToProvider(
 ): Promise<void> {
   const issuer = new URL(provider.issuer)
   const passed = new IncomingMessage(request.raw.socket)
-  // The library knows no HEAD; that its answer has no body then is seen to below it.
+  // The library does not support HEAD. Node drops the body of the response.
   passed.method = method ?? (request.method === 'HEAD' ? 'GET' : request.method)
   passed.httpVersion = '1.1'
   passed.httpVersionMajor = 1
   passed.httpVersionMinor = 1
   passed.url = knownUrl(request, path, query)
-  // What the library takes for the path that it is mounted at: it stands in all addresses that it gives.
+  // The library derives its mount path from this; it is part of all URLs that it returns.
   Object.assign(passed, { originalUrl: `${request.server.base_path}${passed.url}` })
   passed.headers = {
     host: issuer.host,
@@ -132,7 +131,7 @@ function knownUrl(request: FastifyRequest, given?: string, query?: string): stri
   return known.length === 0 ? path : `${path}?${new URLSearchParams(known)}`
 }
 
-/** The cookie of this name and its signature, as they were sent. */
+/** The cookie with this name and its signature, as sent. */
 function cookiesNamed(request: FastifyRequest, name: string): string | undefined {
   const sent = request.headers.cookie?.split(/;\s*/) ?? []
   return (

@@ -14,22 +14,22 @@ import { lifetimes } from './lifetimes.ts'
 import { hashOf } from '../../../platform/crypto/hash-of.ts'
 import type { OAuthStore } from './store.ts'
 
-/** What the authorization server is made of. */
+/** Options of the authorization server. */
 export interface ProviderOptions {
-  /** The address under which clients know it (decision D84). */
+  /** Its issuer URL (decision D84). */
   issuer: string
   store: OAuthStore
   signing_key: JsonWebKey
-  /** The first signs the cookies of an authorization, all verify them. */
+  /** Secrets for the cookies of an authorization: the first signs, all verify. */
   cookie_secrets: string[]
-  /** Answers a fault that must not redirect: JSON, or a page for a person. */
+  /** Renders a request error that must not redirect. */
   renderError(ctx: KoaContextWithOIDC, out: ErrorOut): void
 }
 
-/** What devices show: letters that are not mistaken for one another and make no words (RFC 8628 §6.1). */
+/** Format of user codes, with letters that are easy to distinguish and form no words (RFC 8628 §6.1). */
 const userCodeMask = '****-****'
 
-/** Names of the cookies that carry an authorization from its beginning to its end, and nothing else. */
+/** Names of the cookies of an authorization. */
 export const oauthCookies = {
   session: 'cadre_oauth_session',
   interaction: 'cadre_oauth_interaction',
@@ -37,12 +37,12 @@ export const oauthCookies = {
 } as const
 
 /**
- * OAuth 2.0 by oidc-provider, every feature of OpenID Connect off (decision 0005): authorization code with PKCE, refresh
- * tokens that rotate, revocation, devices without a browser. It decides the protocol; who the user is and what was consented is ours.
+ * OAuth 2.0 by oidc-provider without OpenID Connect (decision 0005): authorization code with PKCE, rotating refresh
+ * tokens, revocation, device flow. The library implements the protocol; the service decides about users and consent.
  */
 export function createProvider(options: ProviderOptions): Provider {
   const provider = new Provider(options.issuer, configuration(options))
-  // The bridge tells it scheme, host and address, never the client (hand-over.ts).
+  // Scheme, host and address come from the bridge, never from the client (provider-bridge.ts).
   provider.proxy = true
   provider.Client.prototype.compareClientSecret = function (this: Client, secret: string): boolean {
     return isSecretOf(this.clientSecret, secret)
@@ -50,7 +50,7 @@ export function createProvider(options: ProviderOptions): Provider {
   return provider
 }
 
-/** Whether a client gave its secret, of which its SHA-256 is kept as hex; in a time that does not tell how much of it is right. */
+/** Compares a secret with its stored SHA-256 in hexadecimal, in constant time. */
 export function isSecretOf(stored: string | undefined, given: string): boolean {
   const [known, hash] = [Buffer.from(stored ?? '', 'hex'), hashOf(given)]
   return known.length === hash.length && timingSafeEqual(known, hash)
@@ -67,7 +67,7 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
       token: '/oauth2/token',
       revocation: '/oauth2/revoke',
       device_authorization: '/oauth2/device',
-      // Our own page (device.routes.ts): the library only tells devices where it is.
+      // Served by device.routes.ts; the library only returns its URL to devices.
       code_verification: '/device',
     },
     scopes: [...scopes],
@@ -75,13 +75,13 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
     responseTypes: ['code'],
     clientAuthMethods: ['client_secret_post', 'client_secret_basic', 'none'],
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
-    // S256 is the only method that the library knows (decision D78).
+    // The library supports only S256 (decision D78).
     pkce: { required: (_ctx, client) => isPublic(client) },
     allowOmittingSingleRegisteredRedirectUri: false,
     extraParams: { state: requireState, scope: requireKnownScopes },
     rotateRefreshToken: true,
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
-    // Tokens live as long as their grant, whatever becomes of the browser that began it.
+    // Tokens live as long as their grant, independent of the browser session.
     expiresWithSession: async () => false,
     ttl: {
       AccessToken: lifetimes.access_token,
@@ -92,14 +92,14 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
       Interaction: lifetimes.interaction,
       Session: lifetimes.interaction,
     },
-    // The grant says whether its user is still there (store.ts), and a grant is there whenever this is asked.
+    // The grant lookup checks the user (store.ts), and this is called only with a valid grant.
     findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
-    // One grant an authorization, so that ending one never touches another (decision O1).
+    // One grant per authorization, so that ending one does not affect another (decision O1).
     loadExistingGrant: async (ctx) => {
       const grant_id = ctx.oidc.result?.consent?.grantId
       return grant_id === undefined ? undefined : ctx.oidc.provider.Grant.find(grant_id)
     },
-    // Revoking either token ends the grant (decision D83); only the client's own are touched.
+    // Revoking either token ends the grant (decision D83). A client can revoke only its own tokens.
     revokeGrantPolicy: () => true,
     interactions: { url: (_ctx, interaction) => `${base_path}/oauth2/interaction/${interaction.uid}` },
     features: {
@@ -128,14 +128,14 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
       long: { signed: true, httpOnly: true, sameSite: 'lax', path: `${base_path}/oauth2`, secure },
       short: { signed: true, httpOnly: true, sameSite: 'lax', secure },
     },
-    // Demanded by the library although no ID token is ever issued (decision O5).
+    // The library requires a key although no ID token is issued (decision O5).
     jwks: { keys: [{ ...signing_key, use: 'sig', alg: 'ES256' }] },
     renderError,
     clientBasedCORS: () => false,
   }
 }
 
-/** A resource of ours that a token may be asked for (RFC 8707): the API, or the MCP endpoint of all or of one agent. */
+/** A resource for tokens (RFC 8707): the API, or the MCP endpoint of all agents or of one. */
 function resourceServer(issuer: string, resource: string): ResourceServer {
   const path = resource.startsWith(issuer) ? resource.slice(issuer.length).replace(/\/$/, '') : undefined
   if (path === undefined || !/^(|\/api\/v1|\/v1|\/mcp|\/mcp\/agents\/agent_[a-z0-9]{1,60})$/.test(path))
@@ -148,7 +148,7 @@ function resourceServer(issuer: string, resource: string): ResourceServer {
   }
 }
 
-/** Whether a client cannot keep a secret. */
+/** Whether a client is public: it has no secret. */
 export function isPublic(client: Client): boolean {
   return client.clientAuthMethod === 'none'
 }
@@ -160,12 +160,15 @@ function refreshTokenLife(ctx: KoaContextWithOIDC): number {
 }
 
 function requireState({ oidc }: KoaContextWithOIDC, state: string | undefined): void {
-  // A device has no browser whose answer could be forged.
+  // A device has no browser redirect that could be forged.
   if (!state && oidc.route !== 'device_authorization')
     throw new errors.InvalidRequest("missing required parameter 'state'")
 }
 
-/** Reads what was sent: by now the library has silently dropped the scopes it does not know (decision O3). */
+/**
+ * Throws for unknown scopes. Reads the original parameter, because the library silently drops unknown scopes
+ * (decision O3).
+ */
 function requireKnownScopes(ctx: KoaContextWithOIDC): void {
   const { scope: asked } = ctx.oidc.body ?? ctx.query
   if (typeof asked !== 'string' || asked === '') throw new errors.InvalidRequest("missing required parameter 'scope'")

@@ -3,13 +3,13 @@ import type { Sql } from '../../../platform/postgres/database.ts'
 import { secretLabels } from '../../../platform/crypto/secret-labels.ts'
 import { WrongSecretKey, type Secrets } from '../../../platform/crypto/secrets.ts'
 
-/** Of the row, which is the associated data, and of the key that encrypts it. */
+/** Name of the row, which is the associated data of its encryption. */
 const name = secretLabels.signing_key
 
 /**
- * The signing key of the authorization server (decision O5): created once, stored encrypted, and the same for all
- * processes. Of two that create one at once the first one written counts, for both. One that was encrypted with another
- * secret key is replaced: no client keeps anything signed with it.
+ * The signing key of the authorization server (decision O5): created once, stored encrypted, and shared by all
+ * processes. If two processes create one concurrently, both use the first one written. A key that was encrypted with
+ * another secret key is replaced, because no client stores anything signed with it.
  */
 export async function loadSigningKey(sql: Sql, secrets: Pick<Secrets, 'encrypt' | 'decrypt'>): Promise<JsonWebKey> {
   const stored = await findKey(sql)
@@ -24,7 +24,7 @@ export async function loadSigningKey(sql: Sql, secrets: Pick<Secrets, 'encrypt' 
   return read(secrets, (await findKey(sql)) ?? made)
 }
 
-/** Undefined where it was encrypted with another secret key. */
+/** The decrypted key; undefined if it was encrypted with another secret key. */
 function readable(secrets: Pick<Secrets, 'decrypt'>, value: Buffer): JsonWebKey | undefined {
   try {
     return read(secrets, value)

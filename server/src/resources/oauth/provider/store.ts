@@ -5,26 +5,22 @@ import { lifetimes } from './lifetimes.ts'
 import { hashOf } from '../../../platform/crypto/hash-of.ts'
 import { endGrant, findClient, isUnregistered, type GrantOwner } from '../oauth.queries.ts'
 
-/*
- * What the authorization server keeps, in PostgreSQL (decision 0005).
- *
- * - A token request is one transaction: codes and refresh tokens are spent and replaced together or not at all, and
- *   nothing is answered before it is durable.
+/* Storage of the authorization server in PostgreSQL (decision 0005).
+ * - A token request is one transaction: codes and refresh tokens are consumed and replaced together or not at all, and *   nothing is returned before it is durable.
  * - Inside it the grant's row is locked before any of the grant's tokens is read. That is the only lock order, so there
  *   is no deadlock; of simultaneous requests with one code or one refresh token at most one succeeds; and no token
  *   survives a revocation that meets a refresh in flight.
- * - Tokens are kept as SHA-256, so a copy of the table yields no usable one.
- * - Time is the database's: ages and remaining lives are computed there and given to the library relative to the clock
- *   of this process, so that a process whose clock is wrong judges as the others do.
+ * - Tokens are stored as SHA-256, so a copy of the table contains no usable token.
+ * - The clock of the database counts: ages and remaining lifetimes are computed there and passed to the library relative to the *   clock of this process, so that a process with a wrong clock decides like the others.
  */
 
 /** Storage for the authorization server. */
 export interface OAuthStore {
-  /** What the library asks for each of its kinds of things. */
+  /** The library's adapter for a kind of artifact. */
   adapter(kind: string): Adapter
   /**
-   * Runs `work` in one transaction that everything the library reads and writes meanwhile joins. `ended` fills with the
-   * grants that the library ends in it.
+   * Runs `work` in one transaction, which all reads and writes of the library join. `ended` collects the grants that
+   * the library ends in it.
    */
   transaction<T>(work: (tx: Sql, ended: readonly GrantOwner[]) => Promise<T>): Promise<T>
 }
@@ -57,13 +53,13 @@ interface Running {
   ended: GrantOwner[]
 }
 
-/** Where statements go: into the running transaction, or to the pool. */
+/** Runs statements in the current transaction, or else on the pool. */
 interface Here {
   query: Query
   running: () => Running | undefined
 }
 
-/** The library calls adapters in parallel in places; a connection takes one statement at a time. */
+/** Serializes statements, because the library calls adapters concurrently. */
 function inTurns(tx: Sql): Query {
   let last: Promise<unknown> = Promise.resolve()
   return (statement) => {
@@ -76,19 +72,21 @@ function inTurns(tx: Sql): Query {
 interface ArtifactRow {
   payload: AdapterPayload
   grant_id: string | null
-  /** Seconds since it was made and until it ends, by the database's clock. */
+  /** Age and remaining lifetime in seconds, by the database's clock. */
   age: number
   remaining: number
   spent: boolean
 }
 
-/** Spent ones are kept until their natural end, and distinguished from unknown ones even after it. */
+/**
+ * Kinds that are used once. Used ones are kept until they expire, so that they are distinguished from unknown ones.
+ */
 const spendable = new Set(['AuthorizationCode', 'RefreshToken', 'DeviceCode'])
 const underGrant = new Set(['AuthorizationCode', 'RefreshToken', 'AccessToken', 'DeviceCode'])
 
 /**
- * Codes, tokens and running authorizations. `grace_seconds`: a spent refresh token still counts as fresh for that long,
- * for clients that lose answers (decision D80).
+ * Adapter for codes, tokens and authorizations. For `grace_seconds` a used refresh token still counts as unused, for
+ * clients that lose a response (decision D80).
  */
 function artifacts({ query, running }: Here, kind: string, grace_seconds: number): Adapter {
   return {
@@ -103,8 +101,8 @@ function artifacts({ query, running }: Here, kind: string, grace_seconds: number
     },
     async find(id) {
       const hash = hashOf(id)
-      // Whether it is spent is never derived from now(), the start of this transaction: the transaction that spent it
-      // may have begun later and committed first.
+      // Whether it is used is not derived from now(), the start of this transaction, because the transaction that
+      // used it may // have started later and committed first.
       if (underGrant.has(kind) && running()) {
         await query(
           (sql) => sql`
@@ -132,7 +130,7 @@ function artifacts({ query, running }: Here, kind: string, grace_seconds: number
       }
     },
     async consume(id) {
-      // Under the grant's lock no other request can have spent it, except within the grace time, when the first time
+      // Under the lock of the grant no other request can use it, except within the grace time, when the first use
       // counts.
       await query(
         (sql) => sql`
@@ -149,8 +147,8 @@ function artifacts({ query, running }: Here, kind: string, grace_seconds: number
 }
 
 /**
- * Grants are rows of our own, made when a user consents. One whose user was disabled or has left the organization is
- * as good as gone.
+ * Adapter for grants, which are created by a consent. A grant does not exist for the library if its user was disabled
+ * or has left the organization.
  */
 function grants({ query, running }: Here): Adapter {
   return {
@@ -192,7 +190,7 @@ function clients({ query }: Here): Adapter {
         client_name: client.name,
         redirect_uris: client.redirect_uris,
         scope: client.scopes.join(' '),
-        // Only what runs on its user's machine may be without a browser.
+        // The device flow is only for native apps.
         grant_types: [
           'authorization_code',
           'refresh_token',
@@ -211,17 +209,17 @@ function clients({ query }: Here): Adapter {
 /** The grant type of devices (RFC 8628 §3.4). */
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
 
-/** When something was made and ends, in the seconds of this process's clock. */
+/** Creation and expiry times by the clock of this process, in seconds. */
 function lifeOf({ age, remaining }: { age: number; remaining: number }): { iat: number; exp: number } {
   const now = Math.floor(Date.now() / 1000)
   return { iat: now - age, exp: now + remaining }
 }
 
 const refuse = async (): Promise<never> => {
-  throw new Error('the authorization server is not meant to do this')
+  throw new Error('the authorization server called an unsupported operation of its store')
 }
 
-/** What is never asked for in the flows that are on. */
+/** Operations that the enabled flows never use. */
 const unsupported: Adapter = {
   upsert: refuse,
   find: refuse,
@@ -232,7 +230,10 @@ const unsupported: Adapter = {
   revokeByGrantId: refuse,
 }
 
-/** The library's own sessions are kept nowhere: who is signed in is said by our cookie alone (decision O2). */
+/**
+ * Adapter for the library's sessions, which are not stored: only the service's cookie decides who is signed in
+ * (decision O2).
+ */
 const nowhere: Adapter = {
   upsert: async () => undefined,
   find: async () => undefined,

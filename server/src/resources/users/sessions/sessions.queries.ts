@@ -5,7 +5,7 @@ import type { Sql } from '../../../platform/postgres/database.ts'
 import { hashOf } from '../../../platform/crypto/hash-of.ts'
 import { newId } from '../../../platform/ids.ts'
 
-/** A session as it is answered (spec 2.6): a cookie sign-in or an OAuth grant (decision D63). */
+/** A session in a response (spec 2.6): a cookie sign-in or an OAuth grant (decision D63). */
 export interface SessionRow {
   id: string
   user_id: string
@@ -16,13 +16,13 @@ export interface SessionRow {
   user_agent: string
 }
 
-/** Where a request comes from. */
+/** Client of a request. */
 export interface RequestSource {
   ip: string
   user_agent: string
 }
 
-/** A new cookie session. `secret` is what the cookie carries, 256 random bits; only its SHA-256 is kept. */
+/** Creates a cookie session. `secret` is the value of the cookie, 256 random bits; only its SHA-256 is stored. */
 export async function insertSession(
   tx: Sql,
   user_id: string,
@@ -38,7 +38,7 @@ export async function insertSession(
   return { session, secret }
 }
 
-/** A user who is signed in by cookie, as pages show them. */
+/** A user who is signed in by cookie, for the pages. */
 export interface SignedInUser {
   session_id: string
   user_id: string
@@ -46,7 +46,10 @@ export interface SignedInUser {
   email: string
 }
 
-/** Who the browser of a request is signed in as; undefined where the session has ended, expired, or its user was disabled. */
+/**
+ * The user of the cookie session of a request; undefined if the session has ended or expired, or the user is
+ * disabled.
+ */
 export async function findSignedInUser(sql: Sql, request: FastifyRequest): Promise<SignedInUser | undefined> {
   const secret = readSessionCookie(request)
   if (secret === undefined) return undefined
@@ -57,30 +60,30 @@ export async function findSignedInUser(sql: Sql, request: FastifyRequest): Promi
   return row
 }
 
-/** Whether a cookie session began in the last `minutes`: its user has just proved who they are. */
+/** Whether a cookie session began in the last `minutes`, so that its user has just authenticated. */
 export async function isSessionRecent(sql: Sql, id: string, minutes: number): Promise<boolean> {
   const rows = await sql`
     select 1 from session where id = ${id} and created_at > now() - make_interval(mins => ${minutes})`
   return rows.length > 0
 }
 
-/** Keeps a session from ending until the transaction does; false when it has. */
+/** Locks a session so that it cannot end before the transaction does; false if it has ended. */
 export async function holdSession(tx: Sql, id: string): Promise<boolean> {
   const rows = await tx`select 1 from session where id = ${id} for share`
   return rows.length > 0
 }
 
-/** Ends the session of a cookie, if it is one. */
+/** Ends the session of a cookie, if there is one. */
 export async function endSessionOfCookie(tx: Sql, secret: string): Promise<void> {
   await tx`delete from session where secret_hash = ${hashOf(secret)}`
 }
 
-/** A session, with the app whose grant it is. */
+/** A session, with the app of the grant. */
 export interface ListedSession extends SessionRow {
   app: { client_id: string; name: string; scopes: string[]; resource: string | null } | null
 }
 
-/** Everything a user is signed in with, cookies and grants, the latest activity first. */
+/** All sessions of a user, cookies and grants, latest activity first. */
 export async function listSessions(
   sql: Sql,
   user_id: string,
@@ -96,7 +99,7 @@ export async function listSessions(
     order by last_activity desc, id limit ${limit ?? null} offset ${offset}`
 }
 
-/** One of them. */
+/** One session of a user. */
 export async function findSession(sql: Sql, user_id: string, id: string): Promise<SessionRow | undefined> {
   const [row] = await sql<SessionRow>`
     select id, user_id, created_at, expires_at, last_activity, ip as ip_address, user_agent from session
@@ -107,13 +110,13 @@ export async function findSession(sql: Sql, user_id: string, id: string): Promis
   return row
 }
 
-/** Ends a cookie session; false when the user has no such one. */
+/** Ends a cookie session of a user; false if it does not exist. */
 export async function endSession(tx: Sql, user_id: string, id: string): Promise<boolean> {
   const rows = await tx`delete from session where id = ${id} and user_id = ${user_id} returning id`
   return rows.length > 0
 }
 
-/** Ends all cookie sessions of a user but `except`; returns how many. */
+/** Ends all cookie sessions of a user except `except`; returns how many. */
 export async function endSessionsOf(tx: Sql, user_id: string, except: string): Promise<number> {
   const rows = await tx`delete from session where user_id = ${user_id} and id <> ${except} returning id`
   return rows.length

@@ -14,7 +14,7 @@ import { isId } from '../../../platform/ids.ts'
 import { endGrantOf, endGrantsOf, forgetConsent, type GrantOwner } from '../../oauth/oauth.queries.ts'
 import { endSession, endSessionsOf, findSession, listSessions } from './sessions.queries.ts'
 
-/** Cookie sign-ins and OAuth grants: to see and to end (spec 4.3, decisions D63, D68). */
+/** Lists and ends cookie sign-ins and OAuth grants (spec 4.3, decisions D63, D68). */
 export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: Context): void {
   handle(app, http, operations.getSession, {
     run: async ({ sql, principal }) => {
@@ -51,7 +51,7 @@ export function sessionRoutes(app: FastifyInstance, http: HttpContext, context: 
   handle(app, http, operations.deleteSessions, {
     run: async ({ sql, principal, actor }) => {
       const revoked_count = await sql.begin(async (tx) => {
-        // Lock order: sessions before grants. A concurrent consent holds the session, so its new grant is seen.
+        // Lock order: sessions before grants. A concurrent consent locks the session, so its new grant is seen.
         const sessions = await endSessionsOf(tx, principal.user_id, principal.credential_id)
         const grants = await endGrantsOf(tx, principal.user_id, principal.credential_id)
         for (const grant of grants) await recordGrantEnd(tx, actor, grant)
@@ -86,7 +86,7 @@ async function endOne(tx: Sql, principal: Principal, id: string, actor: Actor): 
   return true
 }
 
-/** A user who revokes an app is asked before it gets access again. */
+/** Records that a user revoked an app; the app needs a new consent to get access again. */
 async function recordGrantEnd(tx: Sql, actor: Actor, grant: GrantOwner): Promise<void> {
   await forgetConsent(tx, grant.user_id, grant.client_id)
   await recordAudit(

@@ -1,29 +1,29 @@
 import type { Sql } from '../../../platform/postgres/database.ts'
 
-/** Of the limits that are reached the one that lasts longest. */
+/** The limit of failures that is reached; of several the one that lasts longest. */
 export interface TooManyFailures {
-  /** How many failures it allows. */
+  /** Failures that the limit allows. */
   limit: number
-  /** In how long. */
+  /** Length of its window. */
   window_seconds: number
-  /** Unix seconds at which the next attempt may be made. */
+  /** Unix seconds of the next allowed attempt. */
   reset: number
   retry_after_seconds: number
 }
 
-/** An attempt to sign in that was let through, counted as failed until it succeeds; or why it was not. */
+/** An allowed attempt to sign in, counted as failed until it succeeds; or the limit that refused it. */
 export type Attempt = { id: number } | TooManyFailures
 
 /**
- * Lets an attempt through unless there were too many failures: 5 of an account from an address in 15 minutes, 20 of an
- * account or 100 from an address in an hour (decision D66). It is counted before the password is looked at, under locks
- * on account and address (always in this order), so that simultaneous guesses are not let through together.
+ * Allows an attempt unless there were too many failures: 5 of an account from an IP address in 15 minutes, 20 of an
+ * account or 100 from an IP address in an hour (decision D66). The attempt is counted before the password is checked,
+ * under locks on account and IP address (always in this order), so that simultaneous guesses cannot exceed the limit.
  */
 export async function beginAttempt(sql: Sql, account: string, address: string): Promise<Attempt> {
   return sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(hashtextextended('sign-in of ' || lower(${account}), 0))`
     await tx`select pg_advisory_xact_lock(hashtextextended('sign-in from ' || ${address}, 0))`
-    // A window is full while its nth latest failure is in it.
+    // A window is full while its nth latest failure lies in it.
     const [full] = await tx<TooManyFailures>`
       with full_until(at, failures, window_seconds) as (
         (select at + interval '15 minutes', 5, 900 from login_attempt
@@ -47,17 +47,17 @@ export async function beginAttempt(sql: Sql, account: string, address: string): 
   })
 }
 
-/** A success clears the failures of this account from this address. */
+/** Clears the failures of this account from this IP address after a success. */
 export async function clearAttempts(tx: Sql, account: string, address: string): Promise<void> {
   await tx`delete from login_attempt where account = lower(${account}) and ip = ${address}`
 }
 
-/** No failure of this account counts any more, wherever it came from. */
+/** Clears the failures of this account from every IP address. */
 export async function clearAllAttempts(tx: Sql, account: string): Promise<void> {
   await tx`delete from login_attempt where account = lower(${account})`
 }
 
-/** The attempt was none: nothing was found out about the password. */
+/** Removes an attempt that ended before the password was checked. */
 export async function forgetAttempt(sql: Sql, id: number): Promise<void> {
   await sql`delete from login_attempt where id = ${id}`
 }

@@ -6,21 +6,21 @@ import type { SignedInUser } from '../sessions/sessions.queries.ts'
 import { accountFields } from '../account-form.ts'
 import { accountPath } from '../sso/sso-pages.ts'
 
-/** What the page for signing in shows. */
+/** Data of the sign-in page. */
 export interface SignInView {
   return_to: string
   token: string
-  /** The app, or the organization, that one signs in for. */
+  /** The app or organization that the user signs in for. */
   onward: string | undefined
   email?: string | undefined
   fault?: string | undefined
   /** Whether sign-up is open. */
   signup: boolean
-  /** Whether a user who may already have a session must sign in again: providers must ask them too. */
+  /** Whether the user must sign in again despite a session, also at identity providers. */
   anew: boolean
-  /** Identity providers that sign in too. */
+  /** Identity providers that users can sign in with. */
   providers: readonly { name: string; label: string }[]
-  /** The token of the invitation that one signs in for. */
+  /** Token of the invitation that the user signs in for. */
   invitation: string | undefined
 }
 
@@ -51,7 +51,7 @@ function leadOf(onward: string | undefined, hasProviders: boolean): Html | false
   return !hasProviders && html`<p class="lead">Enter your e-mail address and password.</p>`
 }
 
-/** What the page for making an account shows. */
+/** Data of the sign-up page. */
 export interface SignUpView {
   return_to: string
   token: string

@@ -28,7 +28,7 @@ import { countForm, goOn, invitationIn, sentence, signedInUser, signInFrom, type
 import { signIn, type SignInContext } from './sign-in.ts'
 import { signedInPage, signInPage, signUpPage } from './sign-in-page.ts'
 
-/** Where a sign-in without a target leads. */
+/** Target of a sign-in that has no other. */
 const home = '/'
 
 /** Pages for signing in, up and out: plain HTML that works without scripts (decision D64). */
@@ -57,7 +57,7 @@ async function showSignIn(pages: Pages, request: FastifyRequest, reply: FastifyR
   const text = (name: string): string | undefined => (typeof query[name] === 'string' ? query[name] : undefined)
   const return_to = safePath(text('return_to'), home)
   const user = await signedInUser(pages, request)
-  // `again`: an app wants its user to sign in again, even with a session.
+  // With `again` the user must sign in again despite a session, because an app asked for it.
   if (user && text('again') === undefined) {
     if (return_to !== home) return reply.redirect(return_to, 303)
     const hasProviders = pages.context.config.sso.length > 0
@@ -91,7 +91,7 @@ async function submitSignIn(pages: Pages, request: FastifyRequest, reply: Fastif
   const again = (status: number, fault: string): Promise<FastifyReply> =>
     sendSignIn(pages, request, reply, { return_to, email, anew: wantsAnew !== undefined, fault, status })
   if (!isOwnForm(pages.tokens, 'login', token, request))
-    return again(403, 'The form had expired. Please sign in again.')
+    return again(403, 'The form has expired. Please sign in again.')
   try {
     await countForm(pages, request)
     return goOn(
@@ -144,7 +144,7 @@ async function submitSignUp(pages: Pages, request: FastifyRequest, reply: Fastif
       issues,
       status,
     })
-  if (!isOwnForm(pages.tokens, 'signup', token, request)) return again(403, 'The form had expired. Please try again.')
+  if (!isOwnForm(pages.tokens, 'signup', token, request)) return again(403, 'The form has expired. Please try again.')
   try {
     await countForm(pages, request)
     const account = readAccount({ email, password, name })
@@ -161,7 +161,7 @@ async function submitSignOut(pages: Pages, request: FastifyRequest, reply: Fasti
   const user = await signedInUser(pages, request)
   if (user && !pages.tokens.verify(token, 'logout', user.session_id)) {
     throw new Problem('insufficient_permissions', undefined, {
-      message: 'The form had expired. Go back and try again.',
+      message: 'The form has expired. Go back and try again.',
     })
   }
   if (user) await signOut(pages, request, user)
@@ -170,7 +170,7 @@ async function submitSignOut(pages: Pages, request: FastifyRequest, reply: Fasti
   return reply.redirect(onward === home ? '/login' : `/login?${new URLSearchParams({ return_to: onward })}`, 303)
 }
 
-/** Ends a session and writes it down, as the operation does. */
+/** Ends a session and audits it, as the API operation does. */
 async function signOut({ context }: Pages, request: FastifyRequest, user: SignedInUser): Promise<void> {
   const { user_id, session_id } = user
   const credential = { kind: 'session', id: session_id } as const
@@ -181,7 +181,7 @@ async function signOut({ context }: Pages, request: FastifyRequest, user: Signed
   })
 }
 
-/** The app or the organization that waits behind `return_to`, so that the page can say what one signs in for. */
+/** The app or organization that `return_to` leads to, so that the page can name it. */
 async function waiting({ sql }: Context, return_to: string): Promise<string | undefined> {
   const [, uid] = /^\/oauth2\/interaction\/([\w-]{1,64})$/.exec(return_to) ?? []
   if (uid !== undefined) return findWaitingApp(sql, uid)

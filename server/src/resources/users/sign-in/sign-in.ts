@@ -15,20 +15,20 @@ import {
   type UserRow,
 } from '../users.queries.ts'
 
-/** What signing in works with. */
+/** Dependencies of signing in. */
 export interface SignInContext {
   sql: Sql
   passwords: Passwords
 }
 
-/** Where a sign-in comes from, as it is recorded. */
+/** Where a sign-in comes from, for the audit log and the session. */
 export interface SignInSource extends RequestSource {
   request_id: string
-  /** The session that the browser has had: it ends, so that its identifier is never taken over (decision D65). */
+  /** The browser's previous session. It ends, so that its identifier is never reused (decision D65). */
   replaces: string | undefined
 }
 
-/** A sign-in: `secret` goes into the cookie only. */
+/** A completed sign-in. `secret` goes only into the cookie. */
 export interface SignedIn {
   user: UserRow
   session: SessionRow
@@ -36,9 +36,9 @@ export interface SignedIn {
 }
 
 /**
- * Signs a user in by e-mail address and password. Unknown addresses, disabled accounts and wrong passwords give one
- * answer in text and time: `unauthorized`. Throws `rate_limit_exceeded` after too many failures (decision D66) and
- * `PasswordsBusy`.
+ * Signs a user in by e-mail address and password. Unknown addresses, disabled accounts and wrong passwords give the
+ * same `unauthorized`, with the same text after the same time. Throws `rate_limit_exceeded` after too many failures
+ * (decision D66), and `PasswordsBusy`.
  */
 export async function signIn(
   { sql, passwords }: SignInContext,
@@ -60,9 +60,9 @@ export async function signIn(
 }
 
 /**
- * Begins a session for a user who has just proved their identity. Undefined when the password was changed or the
- * account disabled meanwhile: a change ends all sessions, so none may begin with the old password after it. `how` is
- * recorded.
+ * Begins a session for a user who has just authenticated. Undefined if the password was changed or the account disabled
+ * meanwhile: a change ends all sessions, so none may begin with the old password after it. `how` goes into the audit
+ * log.
  */
 export async function beginSession(
   tx: Sql,
@@ -80,7 +80,10 @@ export async function beginSession(
   return { user: row, session, secret }
 }
 
-/** The actor of a sign-in for the audit log: none before the proof, and no credential before there is a session. */
+/**
+ * The actor of a sign-in for the audit log: none before the user has authenticated, and no credential before there is
+ * a session.
+ */
 export function signingIn(
   from: RequestSource & { request_id: string },
   actor: string | null,
@@ -91,19 +94,22 @@ export function signingIn(
   return { org_id: null, actor, credential, ip, user_agent, request_id }
 }
 
-/** Whose password is checked: the address counts the attempts, `find` is asked only when one is let through. */
+/**
+ * Account whose password is checked. Attempts are counted by its address; `find` is called only for an allowed
+ * attempt.
+ */
 export interface Account {
   email: string
   find: () => Promise<SignInRow | undefined>
-  /** Of a signed-in user. */
+  /** Session of a signed-in user. */
   session_id?: string
-  /** What they do, where it is not signing in. */
+  /** The action that needs the password, if not signing in. */
   during?: string
 }
 
 /**
- * Checks a password against an account and gives its row, with the hash that was right. Every check costs one hash,
- * known address or not, and counts as a failure until it succeeds. Throws as `signIn` does.
+ * Checks a password against an account and returns its row with the hash that matched. Every check costs one hash, also
+ * for an unknown address, and counts as a failure until it succeeds. Throws like `signIn`.
  */
 export async function checkPassword(
   { sql, passwords }: SignInContext,
@@ -119,7 +125,7 @@ export async function checkPassword(
   try {
     const { correct, outdated } = await passwords.check(password, user?.password_hash)
     if (!correct || !user) {
-      // For unknown addresses too, which are not written down: what is answered takes as long for them.
+      // Also runs for unknown addresses, which are not stored, so that the response takes as long for them.
       const detail = { method: 'password', ...(account.during === undefined ? {} : { during: account.during }) }
       const actor = signingIn(from, account.session_id === undefined ? null : (user?.id ?? null), account.session_id)
       await recordAudit(sql, actor, { action: 'user.sign_in_failed', target: user?.id ?? null, detail })
@@ -133,7 +139,9 @@ export async function checkPassword(
   }
 }
 
-/** Stores the password at today's cost, now that it is at hand (decision S1). */
+/**
+ * Hashes the password again if the configured cost has changed, because only a sign-in has it in clear (decision S1).
+ */
 async function renewHash({ sql, passwords }: SignInContext, user: SignInRow, password: string): Promise<SignInRow> {
   const password_hash = await passwords.hash(password)
   const renewed = await updatePasswordHash(sql, user.id, user.password_hash, password_hash)
@@ -144,7 +152,7 @@ function wrongPassword(): Problem {
   return new Problem('unauthorized', undefined, { message: 'The e-mail address and password do not match an account.' })
 }
 
-/** Says of the limit of failures what decision D89 wants of every limit, in the place of what was said of requests. */
+/** The 429 for too many failures, with the members that decision D89 requires of every limit. */
 function tooManyFailures({ limit, window_seconds, reset, retry_after_seconds: retry_after }: TooManyFailures): Problem {
   const window = { name: 'failures', seconds: window_seconds, limit, remaining: 0, reset }
   return new Problem(

@@ -3,7 +3,7 @@ import { brokenConstraint, type Sql } from '../../../platform/postgres/database.
 import { newId } from '../../../platform/ids.ts'
 import type { SignInRow } from '../users.queries.ts'
 
-/** An account at an identity provider that signs a user in, as it is answered. */
+/** An account at an identity provider that signs a user in, in a response. */
 export interface IdentityRow {
   id: string
   issuer: string
@@ -13,38 +13,41 @@ export interface IdentityRow {
   last_sign_in_at: string
 }
 
-/** The key of a user at an identity provider: both parts are compared as they are. */
+/** Key of a user at an identity provider; both parts are compared byte for byte. */
 export interface IdentityKey {
   issuer: string
   subject: string
 }
 
-/** The user's identities, the one linked first before the others. */
+/** Identities of a user, oldest link first. */
 export async function listIdentities(sql: Sql, user_id: string): Promise<IdentityRow[]> {
   return sql<IdentityRow>`
     select id, issuer, subject, email, created_at, last_sign_in_at from identity
     where user_id = ${user_id} order by created_at, id`
 }
 
-/** One of them. */
+/** One identity of a user. */
 export async function findIdentity(sql: Sql, user_id: string, id: string): Promise<IdentityRow | undefined> {
   const [row] = await sql<IdentityRow>`
     select id, issuer, subject, email, created_at, last_sign_in_at from identity where id = ${id} and user_id = ${user_id}`
   return row
 }
 
-/** Locks an identity until the transaction ends: of two first sign-ins at once the second finds what the first made. */
+/**
+ * Locks an identity until the transaction ends, so that the second of two concurrent first sign-ins finds the account
+ * that the first created.
+ */
 export async function holdIdentity(tx: Sql, { issuer, subject }: IdentityKey): Promise<void> {
   await tx`select pg_advisory_xact_lock(hashtextextended('identity ' || ${issuer} || ' ' || ${subject}, 0))`
 }
 
-/** An account here, as sign-in with an identity provider sees it. */
+/** An account of this service, with the columns that sign-in with an identity provider needs. */
 export interface AccountRow extends SignInRow {
   email_verified: boolean
   is_disabled: boolean
 }
 
-/** Whom an identity signs in, and what it is called here; in a transaction the account does not change meanwhile. */
+/** The account that an identity signs in, and the identity's id. In a transaction the account is locked. */
 export async function findIdentityOwner(
   tx: Sql,
   { issuer, subject }: IdentityKey,
@@ -65,8 +68,8 @@ export async function findAccountByEmail(sql: Sql, email: string): Promise<Accou
 }
 
 /**
- * Links an identity with a user, who is locked meanwhile; returns its id. `taken` where it is already linked with any
- * user; `full` where the user has as many as allowed.
+ * Links an identity with a user, whose row is locked, and returns its id. `taken` if it is already linked with a user;
+ * `full` if the user has as many as allowed.
  */
 export async function insertIdentity(
   tx: Sql,
@@ -90,15 +93,15 @@ export async function insertIdentity(
   }
 }
 
-/** It has just signed its user in. */
+/** Records that an identity has just signed its user in. */
 export async function touchIdentity(tx: Sql, id: string, email: string | undefined): Promise<void> {
   await tx`update identity set last_sign_in_at = now(), email = coalesce(${email ?? null}, email) where id = ${id}`
 }
 
 /**
- * Unlinks an identity while another way to sign in is left, a password or an identity of one of the providers that there
- * are (`issuers`); gives it, or undefined where it is the last one, or none of the user's. The user is held, so that of
- * two at once the second sees what the first left.
+ * Unlinks an identity if another way to sign in is left: a password, or an identity of a configured provider
+ * (`issuers`). Returns it; undefined if it is the last way, or not an identity of the user. The user's row is locked,
+ * so that the second of two concurrent calls sees the result of the first.
  */
 export async function deleteIdentity(
   tx: Sql,
@@ -116,7 +119,10 @@ export async function deleteIdentity(
   return row
 }
 
-/** The provider vouches for the address: where it is the account's, it is verified from now on. Gives whether it became so. */
+/**
+ * Marks the account's address as verified if it is the one that a provider has verified; returns whether that changed
+ * it.
+ */
 export async function verifyEmail(tx: Sql, user_id: string, email: string): Promise<boolean> {
   const rows = await tx`
     update app_user set email_verified = true, updated_at = greatest(now(), updated_at + interval '1 millisecond')

@@ -73,7 +73,7 @@ async function link(
 }
 
 describe('a signed-in user who links an external identity', () => {
-  it('a signed-in user who links an external identity and is signed in by it from then on', async () => {
+  it('a signed-in user who links an external identity can sign in with it from then on', async () => {
     const { browser, user_id } = await signedIn()
     const answer = await link(browser, okta, 'okta', { return_to: '/settings' })
     assert.deepEqual([answer.status, answer.headers.get('location')], [303, '/settings'])
@@ -84,7 +84,7 @@ describe('a signed-in user who links an external identity', () => {
     assert.deepEqual(await actionsOf(user_id), ['identity.linked'])
   })
 
-  it('whatever its address is, and once is enough', async () => {
+  it('an identity can be linked whatever its address, and linking it again changes nothing', async () => {
     const { browser, user_id } = await signedIn()
     okta.person = { ...okta.person, email: 'elsewhere@example.net', email_verified: false }
     assert.equal((await link(browser, okta, 'okta')).status, 303)
@@ -94,13 +94,13 @@ describe('a signed-in user who links an external identity', () => {
     assert.equal((await api(browser, 'GET', 'user')).body.email_verified, false)
   })
 
-  it('which verifies the address, where the provider vouches for the same', async () => {
+  it('linking an identity verifies the address of the account if the provider has verified the same address', async () => {
     const { browser } = await signedIn()
     await link(browser, okta, 'okta')
     assert.equal((await api(browser, 'GET', 'user')).body.email_verified, true)
   })
 
-  it('a signed-in user who links an external identity with the password, or soon after signing in', async () => {
+  it('linking an external identity requires the password or a recent sign-in', async () => {
     const { browser, user_id } = await signedIn()
     await makeOld(browser)
     const refused = await api(browser, 'POST', 'sso/okta/link')
@@ -114,14 +114,14 @@ describe('a signed-in user who links an external identity', () => {
     assert.equal((await link(browser, okta, 'okta', { current_password: password })).status, 303)
   })
 
-  it('a signed-in user who links an external identity and wrong passwords are limited as at signing in', async () => {
+  it('wrong passwords at linking an identity are limited as at signing in', async () => {
     const { browser } = await signedIn()
     for (let i = 0; i < 5; i++)
       assert.equal((await api(browser, 'POST', 'sso/okta/link', { current_password: `wrong ${i}` })).status, 400)
     assert.equal((await api(browser, 'POST', 'sso/okta/link', { current_password: password })).status, 429)
   })
 
-  it('a signed-in user who links an external identity but not one that is linked with another user', async () => {
+  it('an identity that is linked with another user cannot be linked', async () => {
     const first = await signInWith(service, 'okta', okta)
     const { browser, user_id } = await signedIn(`other-${email}`)
     const answer = await link(browser, okta, 'okta')
@@ -131,7 +131,7 @@ describe('a signed-in user who links an external identity', () => {
     assert.deepEqual(await identitiesOf(await userOf(first.browser)), [okta.person.sub])
   })
 
-  it('a signed-in user who links an external identity but not for another session, nor after theirs has ended', async () => {
+  it('an identity cannot be linked for another session, nor after the session has ended', async () => {
     const { browser, user_id } = await signedIn()
     const { body, headers } = await api(browser, 'POST', 'sso/okta/link')
     const [attempt = ''] = headers.getSetCookie().map((text) => text.split(';')[0])
@@ -151,14 +151,14 @@ describe('a signed-in user who links an external identity', () => {
     assert.deepEqual(await identitiesOf(user_id), [])
   })
 
-  it('a signed-in user who links an external identity but not from another site', async () => {
+  it('an identity cannot be linked from another site', async () => {
     const { browser } = await signedIn()
     const headers = { 'sec-fetch-site': 'cross-site' }
     const options = { cookie: browser.cookieHeader('/'), headers }
     assert.equal((await service.send('POST', '/api/v1/auth/sso/okta/link', options)).status, 403)
   })
 
-  it('up to twenty', async () => {
+  it('a user can link up to twenty identities', async () => {
     const { browser, user_id } = await signedIn()
     await service.sql`
       insert into identity (id, issuer, subject, user_id)
@@ -170,7 +170,7 @@ describe('a signed-in user who links an external identity', () => {
 })
 
 describe('an identity is unlinked', () => {
-  it('an identity is unlinked and it signs no one in any more', async () => {
+  it('an unlinked identity no longer signs anyone in', async () => {
     const { browser, user_id } = await signedIn()
     await link(browser, okta, 'okta')
     const { body } = await api(browser, 'GET', 'identities')
@@ -185,7 +185,7 @@ describe('an identity is unlinked', () => {
     assert.equal(again.browser.cookie('cadre_session'), undefined)
   })
 
-  it('an identity is unlinked but not the last way to sign in', async () => {
+  it('the last way to sign in cannot be unlinked', async () => {
     const { browser } = await signInWith(service, 'okta', okta)
     const user_id = await userOf(browser)
     const [first] = (await api(browser, 'GET', 'identities')).body.identities
@@ -202,7 +202,7 @@ describe('an identity is unlinked', () => {
     assert.equal((await api(browser, 'DELETE', `identities/${first.id}`)).status, 200)
   })
 
-  it('an identity is unlinked but of two at once one stays', async () => {
+  it('of the last two identities unlinked concurrently one stays', async () => {
     const { browser } = await signInWith(service, 'okta', okta)
     const user_id = await userOf(browser)
     await link(browser, google, 'google')
@@ -223,7 +223,7 @@ describe('an identity is unlinked', () => {
     assert.deepEqual(await identitiesOf(user_id), [google.person.sub])
   })
 
-  it('an identity is unlinked but none of another user', async () => {
+  it('an identity of another user cannot be unlinked', async () => {
     const { browser } = await signInWith(service, 'okta', okta)
     const [identity] = (await api(browser, 'GET', 'identities')).body.identities
     const stranger = await signedIn(`stranger-${email}`)
@@ -240,7 +240,7 @@ describe('an account with the same address, which both sides know as verified', 
     return user_id
   }
 
-  it('an account with the same address, which both sides know as verified is linked after its password, and only then', async () => {
+  it('an account with the same verified address is linked only after its password', async () => {
     const user_id = await verified()
     const { browser, answer } = await signInWith(service, 'okta', okta, { query: { return_to: '/projects' } })
     assert.equal(answer.status, 200)
@@ -250,7 +250,7 @@ describe('an account with the same address, which both sides know as verified', 
 
     const wrong = await browser.submit(answer, '/sso/confirm', { password: 'not the password' })
     assert.equal(wrong.status, 401)
-    assert.match(wrong.html, /role="alert">This is not the password of the account\./)
+    assert.match(wrong.html, /role="alert">The password is wrong\./)
     assert.deepEqual(await identitiesOf(user_id), [])
     const right = await browser.submit(wrong, '/sso/confirm', { password })
     assert.deepEqual([right.status, right.headers.get('location')], [303, '/projects'])
@@ -259,7 +259,7 @@ describe('an account with the same address, which both sides know as verified', 
     assert.equal(await userOf((await signInWith(service, 'okta', okta)).browser), user_id)
   })
 
-  it('an account with the same address, which both sides know as verified is guessed at no more often than at signing in', async () => {
+  it('wrong passwords for an account with the same verified address are limited as at signing in', async () => {
     await verified()
     const { browser, answer } = await signInWith(service, 'okta', okta)
     for (let i = 0; i < 5; i++)
@@ -271,7 +271,7 @@ describe('an account with the same address, which both sides know as verified', 
     assert.equal(body.error.code, 'rate_limit_exceeded')
   })
 
-  it('an account with the same address, which both sides know as verified is not linked in another browser, at another provider, or from another site', async () => {
+  it('an account with the same verified address is not linked from another browser, provider or site', async () => {
     const user_id = await verified()
     const { browser, answer } = await signInWith(service, 'okta', okta)
     const [, proof = ''] = /name="proof" value="([^"]+)"/.exec(answer.html) ?? []
@@ -294,7 +294,7 @@ describe('an account with the same address, which both sides know as verified', 
     assert.deepEqual(await identitiesOf(user_id), [])
   })
 
-  it('an account with the same address, which both sides know as verified is not linked where it has changed meanwhile', async () => {
+  it('an account with the same verified address is not linked if it has changed meanwhile', async () => {
     const user_id = await verified()
     const { browser, answer } = await signInWith(service, 'okta', okta)
     await service.sql`update app_user set email_verified = false where id = ${user_id}`
@@ -304,7 +304,7 @@ describe('an account with the same address, which both sides know as verified', 
     assert.deepEqual(await identitiesOf(user_id), [])
   })
 
-  it('an account with the same address, which both sides know as verified is not asked for where the provider does not vouch, or there is no password', async () => {
+  it('the password of an account with the same address is not requested if the provider has not verified it or there is none', async () => {
     const user_id = await verified()
     okta.person = { ...okta.person, email_verified: false }
     assert.equal((await signInWith(service, 'okta', okta)).answer.status, 409)
@@ -342,14 +342,14 @@ describe('the page of the ways to sign in', () => {
     assert.deepEqual(await actionsOf(user_id), ['identity.linked', 'identity.unlinked'])
   })
 
-  it('the page of the ways to sign in asks for the password where the sign-in is not recent, or for a new sign-in where there is none', async () => {
+  it('the page of the ways to sign in requires the password if the sign-in is not recent, or a new sign-in without one', async () => {
     const { browser } = await signedIn()
     await makeOld(browser)
     const page = await browser.get('/account/sign-in')
     const none = await browser.submit(page, '/account/sign-in/connect', { provider: 'okta' })
     assert.deepEqual([none.status, /role="alert">Give your password/.test(none.html)], [403, true])
     const wrong = await browser.submit(page, '/account/sign-in/connect', { provider: 'okta', password: 'wrong' })
-    assert.deepEqual([wrong.status, /role="alert">This is not your password\./.test(wrong.html)], [400, true])
+    assert.deepEqual([wrong.status, /role="alert">The password is wrong\./.test(wrong.html)], [400, true])
     const right = await browser.submit(page, '/account/sign-in/connect', { provider: 'okta', password })
     assert.match(right.html, /Continuing to Okta/)
 
@@ -361,7 +361,7 @@ describe('the page of the ways to sign in', () => {
     assert.ok(!asked.html.includes('action="/account/sign-in/disconnect"'), 'the last way stays')
   })
 
-  it('the page of the ways to sign in takes no form of another session or site', async () => {
+  it('the page of the ways to sign in refuses forms of another session or site', async () => {
     const { browser, user_id } = await signedIn()
     await link(browser, okta, 'okta')
     const page = await browser.get('/account/sign-in')

@@ -56,10 +56,10 @@ const actionsOf = async (service: TestService, user_id: string) => {
 }
 
 describe('where accounts are made by invitation', () => {
-  it('an external identity alone creates none', async () => {
+  it('an external identity alone creates no account', async () => {
     const { browser, answer } = await signIn(closed)
     assert.equal(answer.status, 403)
-    assert.match(answer.html, /Accounts are made by invitation here\./)
+    assert.match(answer.html, /Accounts are by invitation only\./)
     assert.match(answer.html, /href="\/api\/v1\/auth\/sso\/okta\?return_to=%2F&amp;prompt=select_account"/)
     assert.equal(browser.cookie('cadre_session'), undefined)
     assert.equal(await findUser(closed), undefined)
@@ -67,7 +67,7 @@ describe('where accounts are made by invitation', () => {
     assert.deepEqual(entry?.detail, { method: 'sso', provider: 'okta', reason: 'accounts_by_invitation' })
   })
 
-  it('an invitation that is carried along makes one, and is used up', async () => {
+  it('an invitation with an external identity creates an account, and is used up', async () => {
     const { body } = await closed.send('POST', '/api/v1/auth/invitations', { body: { role: 'admin' } })
     const { pathname } = new URL(body.url)
     const page = await new Browser(closed.url).get(pathname)
@@ -89,7 +89,7 @@ describe('where accounts are made by invitation', () => {
     assert.equal(await findUser(closed), undefined, 'not even an account without an organization')
   })
 
-  it('an invitation for another address makes none', async () => {
+  it('an invitation for another address creates no account', async () => {
     const { body } = await closed.send('POST', '/api/v1/auth/invitations', {
       body: { role: 'member', email: 'other@example.com' },
     })
@@ -104,7 +104,7 @@ describe('where accounts are made by invitation', () => {
     await new OAuthDriver(closed).user(email, password)
     const owner = await signIn(closed)
     assert.equal(owner.answer.status, 409)
-    assert.match(owner.answer.html, /There is an account with the e-mail address/)
+    assert.match(owner.answer.html, /An account with the e-mail address/)
     provider.person = { ...provider.person, email_verified: false }
     const taken = await signIn(closed)
     provider.person = { ...provider.person, email: 'free@example.com' }
@@ -129,7 +129,7 @@ describe('where accounts are made by invitation', () => {
 })
 
 describe('where sign-up is open', () => {
-  it('it is created from the provider data, with a new organization', async () => {
+  it('an account is created from the data of the provider, with a new organization', async () => {
     const { browser } = await signIn(open)
     const { name, email_verified, organizations, id } = await get(open, browser)
     assert.deepEqual([name, email_verified], ['Grace Hopper', true])
@@ -151,7 +151,7 @@ describe('where sign-up is open', () => {
     ])
   })
 
-  it('an address that the provider does not vouch for is not verified', async () => {
+  it('an address that the provider has not verified is not verified here', async () => {
     for (const email_verified of [false, undefined, 'yes' as never, 1 as never]) {
       provider.person = {
         sub: `unsure-${++people}`,
@@ -167,7 +167,7 @@ describe('where sign-up is open', () => {
     assert.deepEqual([(await findUser(open))?.email_verified, (await findUser(open))?.name], [true, 'as-text'])
   })
 
-  it('there is none without an address, or with one that is none', async () => {
+  it('no account is created without an address or with an invalid one', async () => {
     for (const wrong of [undefined, '', 'nobody', 'a b@example.com', `${'x'.repeat(250)}@example.com`, 42 as never]) {
       provider.person = {
         sub: `no-mail-${++people}`,
@@ -180,7 +180,7 @@ describe('where sign-up is open', () => {
     }
   })
 
-  it('where sign-up is open of two first sign-ins at once one makes it and the other finds it', async () => {
+  it('of two concurrent first sign-ins one creates the account and the other finds it', async () => {
     const browsers = [new Browser(open.url), new Browser(open.url), new Browser(open.url)]
     const callbacks = await Promise.all(
       browsers.map(async (browser) => {
@@ -278,7 +278,7 @@ describe("a company's own provider", () => {
 })
 
 describe('an account', () => {
-  it('an account that is disabled is not signed in to', async () => {
+  it('a disabled account cannot sign in', async () => {
     await signIn(open)
     await open.sql`update app_user set disabled_at = now() where email = ${email}`
     const { browser, answer } = await signIn(open)
@@ -287,7 +287,7 @@ describe('an account', () => {
     assert.equal(browser.cookie('cadre_session'), undefined)
   })
 
-  it('an account without a password is not signed in to by one, and gets one within a quarter of an hour of signing in', async () => {
+  it('an account without a password cannot sign in with one, and can set one within 15 minutes after signing in', async () => {
     const { browser } = await signIn(open)
     const cookie = browser.cookieHeader('/')
     const login = (tried: string) =>
@@ -312,7 +312,7 @@ describe('an account', () => {
     )
   })
 
-  it('an account has its address verified by a provider that vouches for it, when it is the same', async () => {
+  it('the address of an account becomes verified when a provider has verified the same address', async () => {
     const { browser } = await signIn(open)
     const { id } = await get(open, browser)
     await open.sql`update app_user set email_verified = false where id = ${id}`
@@ -343,7 +343,7 @@ describe('where groups of the provider give roles', () => {
   }
   type SsoJourneyResult = Awaited<ReturnType<typeof signIn>>
 
-  it('the highest of them is the role, at the first sign-in and at every later one', async () => {
+  it('the highest role by groups applies at the first and every later sign-in', async () => {
     const first = await withGroups('staff', 'developers', 'unknown')
     assert.deepEqual(await roleOf(first.browser), ['member'])
     const { id } = await get(grouped, first.browser)
@@ -354,7 +354,7 @@ describe('where groups of the provider give roles', () => {
     assert.equal(actions.filter((action) => action === 'member.updated').length, 2)
   })
 
-  it('a provider that says nothing of groups changes nothing, and a stranger in none of them stays outside', async () => {
+  it('a provider without groups changes no role, and a new user in none of the groups does not join', async () => {
     const { browser } = await withGroups('developers')
     const known = provider.person
     delete provider.person.groups

@@ -18,7 +18,7 @@ import { beginSession, signingIn, type SignedIn, type SignInSource } from '../si
 import type { SsoProfile } from './sso-profile.ts'
 import { findFirstOrganization, insertMember, insertOrganization, insertUser, type UserRow } from '../users.queries.ts'
 
-/** Who came back from which provider, with an invitation or without. */
+/** A user who came back from a provider, with or without an invitation. */
 export interface Arrival {
   provider: SsoConfig
   profile: SsoProfile
@@ -26,15 +26,15 @@ export interface Arrival {
   signup: Config['signup']
 }
 
-/** What became of them: signed in, or to be asked for the password of the account that has their address. */
+/** Signed in, or the account with the same address, whose password is needed first. */
 export type SsoOutcome = { signedIn: SignedIn } | { account: AccountRow; email: string }
 
 /**
- * Signs in the user with this issuer and subject; creates an account for a new one, where the operator or an invitation
- * allows it. An address alone never signs in and never links (decision S3): where an account has the same address,
- * and both sides have verified it, its password is asked for; otherwise it is refused.
- * All of it is one transaction that locks the identity, so that of two first sign-ins at once one creates the account
- * and the other finds it. Throws 403, 404 and 409, and records every refusal.
+ * Signs in the user with this issuer and subject; creates an account for a new one, if the operator or an invitation
+ * allows it. An address alone never signs in and never links (decision S3): if an account has the same address and both
+ * sides have verified it, the user must enter its password; otherwise the sign-in is refused. One transaction locks the
+ * identity, so that of two concurrent first sign-ins one creates the account and the other finds it. Throws 403, 404
+ * and 409, and audits every refusal.
  */
 export async function completeSsoSignIn(sql: Sql, arrival: Arrival, from: SignInSource): Promise<SsoOutcome> {
   try {
@@ -53,7 +53,7 @@ export async function completeSsoSignIn(sql: Sql, arrival: Arrival, from: SignIn
   }
 }
 
-/** Records a refused sign-in with a provider, and its reason. */
+/** Audits a refused sign-in with a provider, and its reason. */
 export async function recordRefusal(
   sql: Sql,
   provider: SsoConfig,
@@ -74,7 +74,7 @@ function reasonOf({ details, kind }: Problem): string {
   return typeof reason === 'string' ? reason : kind
 }
 
-/** Only people of certain domains may sign in by some providers, also those who are known. */
+/** Throws 403 if the provider is limited to some domains and the address is of another, also for known users. */
 export function checkDomain({ provider, profile }: Pick<Arrival, 'provider' | 'profile'>): void {
   const { allowed_domains, label } = provider
   if (allowed_domains.length === 0) return
@@ -107,7 +107,7 @@ async function linkAccount(tx: Sql, account: AccountRow, arrival: Arrival): Prom
   const { email = '' } = profile
   const bothVerified = profile.email_verified && account.email_verified
   if (bothVerified && account.password_hash !== null && !account.is_disabled) return { account, email }
-  // A user who does not own the address does not learn that it has an account, unless creating one would show it too.
+  // Without a verified address the user must not learn that it has an account, unless sign-up would show it too.
   if (!profile.email_verified) {
     if (!mayMakeAccount(arrival)) throw byInvitationOnly()
     if (invitation !== undefined) await requireOfferTo(tx, invitation, email)
@@ -122,7 +122,7 @@ async function makeAccount(tx: Sql, arrival: Arrival, from: SignInSource): Promi
   if (email === undefined)
     throw refused('email_missing', `${provider.label} did not share your e-mail address, which an account needs.`)
   const user = await insertUser(tx, { email, name: profile.name ?? email, password_hash: null, email_verified })
-  // Created concurrently by another request.
+  // Another request has just created it.
   if (!user) throw emailTaken(email, provider)
 
   const org_id = await joinSomewhere(tx, user, arrival, from)
@@ -141,20 +141,20 @@ function mayMakeAccount({ invitation, provider, profile, signup }: Arrival): boo
 
 const rolesByRank: readonly GroupRole[] = ['admin', 'member', 'viewer']
 
-/** The role of the first organization that a person joins with; undefined where they do not join it. */
+/** The role with which a user joins the first organization; undefined if the user does not join it. */
 function joiningRole({ provider, profile }: Pick<Arrival, 'provider' | 'profile'>): GroupRole | undefined {
   return roleByGroups(provider, profile) ?? provider.join_as
 }
 
-/** The highest role that the groups of a person give; undefined where none of them does. */
+/** The highest role that a user's groups give; undefined if none gives one. */
 function roleByGroups({ group_roles }: SsoConfig, { groups = [] }: SsoProfile): GroupRole | undefined {
   const given = new Set(groups.map((group) => group_roles.get(group)))
   return rolesByRank.find((role) => given.has(role))
 }
 
 /**
- * Gives a person who signs in the role that their groups give in the first organization. Who is in none of the groups any more
- * has the role that people without groups join with, else `viewer`. A provider that says nothing of groups changes nothing.
+ * Updates a user's role in the first organization from the groups at sign-in. A user who is no longer in any of the
+ * groups gets the role for users without groups, else `viewer`. If the provider sends no groups, nothing changes.
  */
 async function followGroups(
   tx: Sql,
@@ -204,7 +204,7 @@ async function joinSomewhere(
   return org_id
 }
 
-/** Links a locked, unlinked identity with a user, and records it; throws 409 where the user has as many as allowed. */
+/** Links a locked, unlinked identity with a user, and audits it; throws 409 if the user has as many as allowed. */
 export async function link(
   tx: Sql,
   user_id: string,
@@ -215,7 +215,7 @@ export async function link(
   const inserted = await insertIdentity(tx, user_id, profile, email)
   if (inserted === 'taken') throw new Error('a locked, unlinked identity cannot be linked')
   if (inserted === 'full') {
-    throw conflict('identities_full', 'Your account is linked with as many accounts elsewhere as it may be.', {
+    throw conflict('identities_full', 'Your account already has as many linked identities as allowed.', {
       resource_type: 'identity',
       conflicting_field: 'user_id',
       conflicting_value: user_id,
@@ -225,7 +225,7 @@ export async function link(
   await recordAudit(tx, actor, { action: 'identity.linked', target: inserted.id, after })
 }
 
-/** An account's address is verified from the moment in which a provider vouches for it. */
+/** Marks an account's address as verified if the provider has verified it, and audits the change. */
 export async function confirmEmail(tx: Sql, user_id: string, profile: SsoProfile, from: SignInSource): Promise<void> {
   if (!profile.email_verified || profile.email === undefined) return
   if (!(await verifyEmail(tx, user_id, profile.email))) return
@@ -240,15 +240,15 @@ export async function confirmEmail(tx: Sql, user_id: string, profile: SsoProfile
 function byInvitationOnly(): Problem {
   return refused(
     'accounts_by_invitation',
-    'Accounts are made by invitation here. If you have one, sign in as you did until now.',
+    'Accounts are by invitation only. If you already have an account, sign in the way you did before.',
   )
 }
 
-/** The address is an account's, which is not theirs by that alone. */
+/** 409: the address belongs to an account, and the address alone does not prove that it is the user's. */
 export function emailTaken(email: string, { label }: SsoConfig): Problem {
   return conflict(
     'email_taken',
-    `There is an account with the e-mail address ${email}. Sign in as you did until now, then connect ${label} with it.`,
+    `An account with the e-mail address ${email} already exists. Sign in the way you did before, then connect ${label}.`,
     { resource_type: 'user', conflicting_field: 'email', conflicting_value: email },
   )
 }
@@ -258,7 +258,7 @@ function refused(reason: string, message: string): Problem {
   return new Problem('insufficient_permissions', { reason }, { message })
 }
 
-/** Refuses what stands against something that is there. */
+/** A `resource_conflict` with a reason. */
 export function conflict(reason: string, message: string, details: object): Problem {
   return new Problem('resource_conflict', { ...details, reason }, { message })
 }

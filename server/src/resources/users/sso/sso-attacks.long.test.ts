@@ -238,34 +238,34 @@ describe('what the browser brings back is refused', () => {
   for (const [what, [why, journey]] of Object.entries(changes))
     it(what, () => attack([400, new RegExp(`^mismatch: .*${why.source}`)], {}, journey))
 
-  it('what the browser brings back is refused with a code that the provider never gave', () =>
+  it('a callback with a code that the provider never issued is refused', () =>
     attack(
       [502, /invalid_grant/],
       {},
       change((params) => params.set('code', 'made-up')),
     ))
 
-  it('what a browser brings back is refused where it began no sign-in', async () => {
+  it('a callback is refused in a browser that began no sign-in', async () => {
     const stranger = new Browser(service.url)
     const { callback } = await prepared()
     assertRefused(await stranger.get(callback.href), 400, stranger, /Begin again/)
   })
 
-  it('what a browser brings back is refused where it began another sign-in', async () => {
+  it('a callback is refused in a browser that began another sign-in', async () => {
     const { callback } = await prepared()
     const victim = await prepared()
     // The attacker's own answer, in the victim's browser: it would sign the victim in as the attacker.
     assertRefused(await victim.browser.get(callback.href), 400, victim.browser)
   })
 
-  it('what the browser brings back is refused with a cookie that was changed', async () => {
+  it('a callback with a changed cookie is refused', async () => {
     const { browser, callback } = await prepared()
     const cookie = browser.cookies.find(({ name }) => name === 'cadre_sso_okta')!
     cookie.value = `${cookie.value.slice(0, 60)}${cookie.value[60] === 'A' ? 'B' : 'A'}${cookie.value.slice(61)}`
     assertRefused(await browser.get(callback.href), 400, browser)
   })
 
-  it('what the browser brings back is refused for a code of one provider, at the callback of another (mix-up)', async () => {
+  it('a code of one provider is refused at the callback of another (mix-up)', async () => {
     const { browser, callback } = await prepared()
     const elsewhere = new URL(callback.href.replace('/sso/okta/', '/sso/other/'))
     assertRefused(await browser.get(elsewhere.href), 400, new Browser(service.url))
@@ -276,7 +276,7 @@ describe('what the browser brings back is refused', () => {
     assert.ok(!other.requests.slice(-2).includes('POST /token'), 'the code was sent to no provider')
   })
 
-  it('what the browser brings back is refused for a code of one provider, at another, also where neither names itself on the way back (mix-up)', async (t) => {
+  it('a code of one provider is refused at another, also if neither sends its issuer (mix-up)', async (t) => {
     const [honest, evil] = await Promise.all([IdentityProvider.start(), IdentityProvider.start()])
     for (const one of [honest, evil])
       one.faults = {
@@ -304,7 +304,7 @@ describe('what the browser brings back is refused', () => {
     assert.equal(evil.requests.length, asked, 'the code was sent to no provider')
   })
 
-  it('what the browser brings back is refused as JSON, to clients that accept it', async () => {
+  it('a callback is refused as JSON for clients that accept it', async () => {
     const { callback } = await prepared()
     const { status, body } = await service.send('GET', callback.pathname + callback.search, { key: null })
     assert.deepEqual([status, body.error.code, body.error.details[0].field], [400, 'validation_error', 'state'])
@@ -319,7 +319,7 @@ async function prepared(): Promise<{ browser: Browser; callback: URL }> {
 }
 
 describe('the user, or the provider, says no', () => {
-  it('a user who refuses to tell the provider who they are is not signed in', async () => {
+  it('a user who declines at the provider is not signed in', async () => {
     provider.faults = { declines: true }
     const { browser, answer } = await signInWith(service, 'okta', provider)
     assertRefused(answer, 403, browser, /Okta was not allowed to share your account/)
@@ -329,7 +329,7 @@ describe('the user, or the provider, says no', () => {
     assert.deepEqual(entry?.detail, { method: 'sso', provider: 'okta', reason: 'declined' })
   })
 
-  it('a request that the provider does not understand signs no user in', async () => {
+  it('a request that the provider refuses as invalid signs no user in', async () => {
     const errors = {
       change: ({ searchParams }: URL) => {
         searchParams.delete('code')
@@ -356,11 +356,11 @@ describe('metadata that cannot be trusted begins nothing', () => {
     answers: { '/.well-known/openid-configuration': answer },
   })
 
-  it('metadata that cannot be trusted begins nothing because it is not there', () =>
+  it('missing metadata begins no sign-in', () =>
     begin(instead((_request, response) => void response.writeHead(404).end())))
-  it('metadata that cannot be trusted begins nothing because it is no JSON', () =>
+  it('metadata that is not JSON begins no sign-in', () =>
     begin(instead((_request, response) => void response.end('{'))))
-  it('metadata that cannot be trusted begins nothing because it is too long', () =>
+  it('metadata that is too long begins no sign-in', () =>
     begin(
       instead(
         (_request, response) =>
@@ -369,25 +369,25 @@ describe('metadata that cannot be trusted begins nothing', () => {
             .end(JSON.stringify({ issuer: fresh.issuer, x: 'x'.repeat(100_000) })),
       ),
     ))
-  it('metadata that cannot be trusted begins nothing because it is of another issuer', () =>
+  it('metadata of another issuer begins no sign-in', () =>
     begin({ metadata: (metadata) => ({ ...metadata, issuer: other.issuer }) }))
-  it('metadata that cannot be trusted begins nothing because it is of a tenant below the issuer', () =>
+  it('metadata of a tenant below the issuer begins no sign-in', () =>
     begin({ metadata: (metadata) => ({ ...metadata, issuer: `${fresh.issuer}/tenant` }) }))
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'issuer']) {
-    it(`metadata that cannot be trusted begins nothing because it has no ${name}`, () =>
+    it(`metadata without ${name} begins no sign-in`, () =>
       begin({ metadata: ({ [name]: _, ...metadata }) => metadata }))
-    it(`metadata that cannot be trusted begins nothing because its ${name} is no address`, () =>
+    it(`metadata whose ${name} is not a URL begins no sign-in`, () =>
       begin({ metadata: (metadata) => ({ ...metadata, [name]: 'file:///etc/passwd' }) }))
   }
 
-  it('metadata that cannot be trusted begins nothing because it is a redirect, which is not followed', async (t) => {
+  it('metadata behind a redirect begins no sign-in, and the redirect is not followed', async (t) => {
     canary = await startLocalServer(t)
     await begin(instead((_request, response) => void response.writeHead(302, { location: canary.url }).end()))
     assert.equal(canary.connections(), 0)
   })
 
   for (const name of ['token_endpoint', 'jwks_uri', 'userinfo_endpoint']) {
-    it(`metadata that cannot be trusted begins nothing and its ${name} cannot be an address that the operator has not allowed`, async (t) => {
+    it(`metadata whose ${name} is an address that the operator has not allowed begins no sign-in`, async (t) => {
       canary = await startLocalServer(t)
       // Each has separate metadata, which are cached once read.
       const evil = await IdentityProvider.start()
@@ -403,7 +403,7 @@ describe('metadata that cannot be trusted begins nothing', () => {
     })
   }
 
-  it('metadata that cannot be trusted begins nothing until it is right again', async () => {
+  it('sign-in works again once the metadata is valid again', async () => {
     await begin({ metadata: () => ({}) })
     fresh.faults = {}
     const { status } = await new Browser(service.url).get('/api/v1/auth/sso/fresh')
@@ -412,7 +412,7 @@ describe('metadata that cannot be trusted begins nothing', () => {
 })
 
 describe('a provider that does not answer', () => {
-  it('a provider that does not answer is given up in time, on the way there and on the way back', async (t) => {
+  it('a sign-in ends at a timeout if the provider does not respond, before the redirect and at the callback', async (t) => {
     const hang: RequestListener = () => undefined
     const silent = await IdentityProvider.start()
     t.after(() => silent.stop())
@@ -433,7 +433,7 @@ describe('a provider that does not answer', () => {
     }
   })
 
-  it('harms neither the start nor a sign-in by password', async (t) => {
+  it('an unreachable provider prevents neither the start nor a sign-in by password', async (t) => {
     const deleted = await IdentityProvider.start()
     const env = ssoEnvironment({ gone: { provider: deleted } })
     await deleted.stop()

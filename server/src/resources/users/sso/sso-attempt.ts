@@ -11,30 +11,32 @@ import type { LinkingUser } from './sso-links.ts'
 /** How long a user may take at a provider. */
 export const attemptLife_seconds = 600
 
-/** What belongs to a sign-in that is under way at a provider. */
+/** State of a sign-in that is in progress at a provider. */
 export interface SsoAttempt {
   checks: SsoChecks
-  /** The local path where the browser goes at the end. */
+  /** Local path to which the browser returns. */
   return_to: string
   /** The token of an invitation. */
   invitation?: string | undefined
-  /** The user to link with, where this is no sign-in. */
+  /** The user to link the identity with, if this is not a sign-in. */
   link?: LinkingUser
 }
 
-/** Sign-ins that are under way, each in a cookie of its browser. */
+/** Sign-ins in progress, each in a cookie of its browser. */
 export interface SsoAttempts {
   /** Stores the attempt in the browser; an earlier one with the same provider is dropped. */
   keep(reply: FastifyReply, provider: SsoConfig, attempt: SsoAttempt): void
-  /** Takes the attempt from the browser: it counts once. Undefined where there is none, or its time is over. */
+  /**
+   * Reads the attempt and clears its cookie, so that it is used once. Undefined if there is none, or it has expired.
+   */
   take(request: FastifyRequest, reply: FastifyReply, provider: SsoConfig): SsoAttempt | undefined
 }
 
 /**
- * Encrypted and bound to the provider, so that an answer of one provider cannot be played to another. Who cannot read the
- * cookie cannot make a browser finish what another began: it has the state that must come back. `__Host-` keeps other
- * hosts of the same domain from planting one; it wants the path `/`, so services below different paths of one host have names of
- * their own.
+ * Keeps attempts in encrypted cookies that are bound to the provider, so that a response of one provider cannot be used
+ * with another. The cookie holds the expected state, so nobody can make a browser finish a sign-in that another browser
+ * began. `__Host-` keeps other hosts of the same domain from setting the cookie; it requires the path `/`, so services
+ * below different paths of one host use different names.
  */
 export function ssoAttempts(secrets: Pick<Secrets, 'encrypt' | 'decrypt'>, public_url: () => string): SsoAttempts {
   const secure = (): boolean => public_url().startsWith('https:')
@@ -55,15 +57,15 @@ export function ssoAttempts(secrets: Pick<Secrets, 'encrypt' | 'decrypt'>, publi
   }
 }
 
-/** Tells the services of one host apart, in letters that names of cookies may have. */
+/** Distinguishes services on one host, in characters that the name of a cookie may have. */
 function mark(base_path: string): string {
   return base_path === '' ? '' : `_${hashOf(base_path).toString('hex').slice(0, 8)}`
 }
 
-/** The longest path to go on to, so that the cookie stays within what browsers keep. */
+/** Longest path to return to, so that the cookie stays within the limit of browsers. */
 const returnMax = 1500
 
-/** Where to go at the end: a local path, or the start page. */
+/** Where the browser returns: a local path, or the start page. */
 export function returnPath(text: string | undefined): string {
   const path = safePath(text, '/')
   return path.length > returnMax ? '/' : path

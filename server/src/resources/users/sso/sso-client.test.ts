@@ -81,6 +81,6 @@ test('an https provider cannot lead to plain http', async () => {
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri']) {
     const world = worldWith({ ...endpoints(tenant), [name]: 'http://login.microsoftonline.com/plain' })
     const started = makeSsoClient(world).begin(provider, 'https://cadre.example/cb')
-    await assert.rejects(started, new RegExp(`no ${name} that can be used`))
+    await assert.rejects(started, new RegExp(`no usable ${name}`))
   }
 })

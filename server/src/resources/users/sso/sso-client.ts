@@ -5,39 +5,39 @@ import type { Egress } from '../../../platform/egress/safe-fetch.ts'
 import { SsoFailure, ssoFailure } from './sso-failure.ts'
 import { profileOf, type SsoProfile } from './sso-profile.ts'
 
-/** How long one answer of a provider may take. */
+/** Timeout of one response of a provider. */
 const answer_ms = 10_000
-/** How long everything may take that is asked of a provider while a browser waits. */
+/** Timeout of all requests to a provider while a browser waits. */
 const whole_ms = 20_000
-/** How long the provider's metadata is taken for true; its keys are read anew for every sign-in. */
+/** How long the provider's metadata is cached; its keys are read for every sign-in. */
 const metadataLife_ms = 10 * 60_000
 
-/** What a browser must bring back with the provider's answer, and what is checked by it; all of it secret. */
+/** State, nonce and PKCE verifier to check a provider's response with; all of them secret. */
 export interface SsoChecks {
   state: string
   nonce: string
   code_verifier: string
 }
 
-/** Speaks OpenID Connect with identity providers. Both throw `SsoFailure`. */
+/** OpenID Connect client of identity providers. Both methods throw `SsoFailure`. */
 export interface SsoClient {
-  /** Where a browser goes to sign in at a provider. */
+  /** The URL at which a browser signs in at a provider, and the checks for the way back. */
   begin(provider: SsoConfig, redirect_uri: string, prompt?: string): Promise<{ url: string; checks: SsoChecks }>
   /**
-   * Who came back with `search`, the query string of the callback: state, issuer, code, PKCE, nonce, and the ID token with
-   * its signature are checked.
+   * The profile of the user who came back with `search`, the query string of the callback. Checks state, issuer, code,
+   * PKCE, nonce, and the ID token with its signature.
    */
   finish(provider: SsoConfig, redirect_uri: string, search: string, checks: SsoChecks): Promise<SsoProfile>
 }
 
 /**
- * The client of all providers. They are contacted at the first sign-in, so that an unreachable one harms no other;
- * every request goes through the egress guard, and no redirect is followed (decision D104).
+ * The client of all providers. They are contacted at the first sign-in, so that an unreachable one does not affect the
+ * others. Every request goes through the egress guard, and no redirect is followed (decision D104).
  */
 export function makeSsoClient(egress: Pick<Egress, 'open'>): SsoClient {
   const known = new Map<string, { metadata: Promise<oidc.ServerMetadata>; until_ms: number }>()
 
-  /** One request for all who ask at once; a failure is forgotten. */
+  /** Concurrent callers share one request; a failure is not cached. */
   const metadataOf = (provider: SsoConfig): Promise<oidc.ServerMetadata> => {
     const held = known.get(provider.name)
     if (held && held.until_ms > Date.now()) return held.metadata
@@ -82,11 +82,11 @@ export function makeSsoClient(egress: Pick<Egress, 'open'>): SsoClient {
           idTokenExpected: true,
         })
         const claims = tokens.claims()
-        if (!claims) throw new SsoFailure('unusable', 'the answer has no ID token')
+        if (!claims) throw new SsoFailure('unusable', 'the response has no ID token')
         const { groups_claim, group_roles } = provider
         const wanted = ['email', 'email_verified', 'name', ...(group_roles.size > 0 ? [groups_claim] : [])]
         const isComplete = wanted.every((name) => claims[name] !== undefined)
-        // Many providers keep the ID token thin (OpenID Core §5.4). The library compares the subjects.
+        // Many providers put few claims into the ID token (OpenID Core §5.4). The library compares the subjects.
         const more =
           isComplete || metadata.userinfo_endpoint === undefined
             ? undefined
@@ -99,7 +99,7 @@ export function makeSsoClient(egress: Pick<Egress, 'open'>): SsoClient {
   }
 }
 
-/** The metadata of a provider, complete and its own. */
+/** Reads a provider's metadata; throws if it is incomplete or of another issuer. */
 async function discover(provider: SsoConfig, fetch: EgressFetch): Promise<oidc.ServerMetadata> {
   try {
     const found = await oidc.discovery(new URL(provider.issuer), provider.client_id, undefined, undefined, {
@@ -123,10 +123,10 @@ function checkEndpoint(metadata: oidc.ServerMetadata, name: keyof oidc.ServerMet
   const value = metadata[name]
   const url = typeof value === 'string' ? URL.parse(value) : null
   if (url && (url.protocol === 'https:' || (isPlain(provider) && url.protocol === 'http:'))) return
-  throw new SsoFailure('unusable', `the metadata has no ${String(name)} that can be used`)
+  throw new SsoFailure('unusable', `the metadata has no usable ${String(name)}`)
 }
 
-/** New for every sign-in: the provider's keys are remembered with it, and not longer. */
+/** Made for every sign-in, because it caches the provider's keys. */
 function configure(provider: SsoConfig, metadata: oidc.ServerMetadata, fetch: EgressFetch): oidc.Configuration {
   const { client_id, client_secret } = provider
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
@@ -141,7 +141,7 @@ function configure(provider: SsoConfig, metadata: oidc.ServerMetadata, fetch: Eg
   return configuration
 }
 
-/** The guarded way out for one sign-in, with a bound of its whole time. */
+/** `fetch` through the egress guard for one sign-in, with a timeout for all its requests. */
 function guardedFetch(egress: Pick<Egress, 'open'>): { fetch: EgressFetch; isAsked: () => boolean } {
   let isAsked = false
   const fetch = egressFetch(egress, {
@@ -158,7 +158,7 @@ function guardedFetch(egress: Pick<Egress, 'open'>): { fetch: EgressFetch; isAsk
   }
 }
 
-/** On a loopback address, where traffic cannot be intercepted. */
+/** Whether the issuer uses plain HTTP on a loopback address, where traffic cannot be intercepted. */
 function isPlain({ issuer }: SsoConfig): boolean {
   return issuer.startsWith('http:')
 }

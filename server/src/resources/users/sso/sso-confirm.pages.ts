@@ -9,7 +9,7 @@ import { linkByPassword } from './sso-links.ts'
 import { confirmPage } from './sso-pages.ts'
 import { requireProvider, type Sso } from './sso.ts'
 
-/** Takes the password of an account that is to be linked with what a provider has proved (decision S3). */
+/** Links a proven identity with an account after the user has entered the account's password (decision S3). */
 export function ssoConfirmPages(scope: FastifyInstance, sso: Sso): void {
   scope.post('/sso/confirm', { bodyLimit: formBytesMax }, (request, reply) => submitConfirm(sso, request, reply))
 }
@@ -19,7 +19,7 @@ async function submitConfirm(sso: Sso, request: FastifyRequest, reply: FastifyRe
   const { proof = '', provider: name, password = '', return_to: wanted } = readForm(request)
   const provider = requireProvider(sso, name)
   const return_to = returnPath(wanted)
-  // Bound to the browser: another one's, or none, opens nothing.
+  // The proof is bound to the browser; from another browser it cannot be opened.
   const proved = sso.proofs.open(proof, preSessionOf(request, reply, sso.secure()))
   if (!proved || proved.provider !== provider.name) throw lostAttempt()
   try {
@@ -28,9 +28,9 @@ async function submitConfirm(sso: Sso, request: FastifyRequest, reply: FastifyRe
     return goOn(sso, reply, signedIn, return_to)
   } catch (error) {
     const problem = toProblem(error)
-    // Every error except a wrong password has its own page.
+    // Errors other than a wrong password and too many attempts have their own page.
     if (problem.kind !== 'unauthorized' && problem.kind !== 'rate_limit_exceeded') throw error
-    const fault = problem.kind === 'unauthorized' ? 'This is not the password of the account.' : sentence(problem)
+    const fault = problem.kind === 'unauthorized' ? 'The password is wrong.' : sentence(problem)
     return sendPage(reply, confirmPage({ provider, email: proved.email, proof, return_to, fault }), problem.status)
   }
 }

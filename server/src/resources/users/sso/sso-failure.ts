@@ -3,7 +3,7 @@ import { invalid, Problem } from '#contract/core/problems.ts'
 import { EgressError, EgressRefused } from '../../../platform/egress/safe-fetch.ts'
 
 /**
- * Why a user who came back from an identity provider is not signed in: they declined there (declined), the response
+ * Why a user who came back from an identity provider is not signed in: the user declined there (declined), the response
  * does not belong to this browser's attempt (mismatch), it cannot be trusted (unusable), or it came too late (late).
  */
 export type SsoFailureReason = 'declined' | 'mismatch' | 'unusable' | 'late'
@@ -18,7 +18,7 @@ export class SsoFailure extends Error {
   }
 }
 
-/** Errors of providers that say that their user did not go through with it (RFC 6749 §4.1.2.1, OpenID Core §3.1.2.6). */
+/** Errors with which providers say that the user declined (RFC 6749 §4.1.2.1, OpenID Core §3.1.2.6). */
 const declines = [
   'access_denied',
   'login_required',
@@ -28,8 +28,8 @@ const declines = [
 ]
 
 /**
- * What the library threw, as a failure. `isAsked`: whether the provider was asked for something before. What is wrong
- * before is what the browser brought along.
+ * Turns an error of the library into a failure. `isAsked`: whether the provider had been sent a request. Before that,
+ * the error is in what the browser sent.
  */
 export function ssoFailure(error: unknown, isAsked: boolean): SsoFailure {
   if (error instanceof SsoFailure) return error
@@ -40,19 +40,19 @@ export function ssoFailure(error: unknown, isAsked: boolean): SsoFailure {
   const chain = causes(error)
   const egress = chain.find((cause) => cause instanceof EgressError || cause instanceof EgressRefused)
   if (egress instanceof EgressRefused)
-    return new SsoFailure('unusable', `an address may not be reached: ${egress.message}`)
+    return new SsoFailure('unusable', `the egress policy forbids an address of the provider: ${egress.message}`)
   if (egress) {
     const isLate = egress.code === 'timed_out' || egress.code === 'connect_timed_out'
     return new SsoFailure(isLate ? 'late' : 'unusable', `${egress.code}: ${egress.message}`)
   }
-  if (chain.some(({ name }) => name === 'TimeoutError')) return new SsoFailure('late', 'no complete answer in time')
+  if (chain.some(({ name }) => name === 'TimeoutError')) return new SsoFailure('late', 'no complete response in time')
   if (!isAsked) return new SsoFailure('mismatch', describe(chain))
   if (error instanceof ResponseBodyError)
     return new SsoFailure('unusable', describeError('the provider said', error.error, error.error_description))
   return new SsoFailure('unusable', describe(chain))
 }
 
-/** A failure as it is answered; the failure itself goes to the log where it is not the caller's. */
+/** The error that the user gets for a failure. */
 export function ssoProblem(failure: SsoFailure, label: string): Problem {
   switch (failure.reason) {
     case 'declined':
@@ -64,26 +64,26 @@ export function ssoProblem(failure: SsoFailure, label: string): Problem {
       return lostAttempt()
     case 'unusable':
       return new Problem('bad_gateway', undefined, {
-        message: `${label} gave an answer that cannot be trusted, so you are not signed in. Try again later.`,
+        message: `You are not signed in, because the response of ${label} could not be verified. Try again later.`,
         cause: failure,
       })
     case 'late':
       return new Problem('gateway_timeout', undefined, {
-        message: `${label} did not answer in time. Try again later.`,
+        message: `${label} did not respond in time. Try again later.`,
         cause: failure,
       })
   }
 }
 
-/** What a browser brings does not belong to anything that it began. */
+/** 400: the response does not belong to a sign-in that this browser began. */
 export function lostAttempt(): Problem {
   const { details } = invalid({ field: 'state', message: 'does not belong to this browser', code: 'invalid_choice' })
   return new Problem('validation_error', details, {
-    message: 'This sign-in took too long, is over, or began in another browser. Begin again.',
+    message: 'This sign-in has expired, was already used, or began in another browser. Start again.',
   })
 }
 
-/** An error with its causes; what hangs on them beside is left out, because it may be an answer with tokens. */
+/** An error with its causes, without their other members, which may be a response with tokens. */
 function causes(error: unknown): Error[] {
   const chain: Error[] = []
   for (let next = error; next instanceof Error && chain.length < 8; next = next.cause) chain.push(next)
@@ -91,17 +91,17 @@ function causes(error: unknown): Error[] {
 }
 
 function describe(chain: Error[]): string {
-  // A complaint about JSON quotes it.
+  // The message of a JSON error quotes the text.
   const messages = chain
     .filter((error) => !(error instanceof SyntaxError))
     .map((error) => {
       const code = error instanceof ClientError && error.code !== undefined ? `${error.code}: ` : ''
       return `${code}${error.message}`
     })
-  return [...new Set(messages)].join('; ').slice(0, 500) || 'something was thrown that is no error'
+  return [...new Set(messages)].join('; ').slice(0, 500) || 'the thrown value is not an error'
 }
 
-/** What a provider wrote, short and on one line. */
+/** A provider's error, shortened and on one line. */
 function describeError(what: string, error: string, description: string | undefined): string {
   return `${what} ${JSON.stringify(error.slice(0, 100))}${description ? `: ${JSON.stringify(description.slice(0, 300))}` : ''}`
 }

@@ -24,15 +24,16 @@ import { lostAttempt } from './sso-failure.ts'
 import type { SsoProfile } from './sso-profile.ts'
 import { findCredentials } from '../users.queries.ts'
 
-/** Who wants to link, from which session. */
+/** A user who links an identity, and the session. */
 export interface LinkingUser {
   user_id: string
   session_id: string
 }
 
 /**
- * Links who came back from a provider with the user who sent them there and is still signed in. Linking again what is
- * linked with the same user changes nothing. Throws 403 where the session has ended, 409 where it is another user's.
+ * Links the identity that a user brought back from a provider with that user, who must still be signed in. Linking an
+ * identity again with the same user changes nothing. Throws 403 if the session has ended, 409 if the identity is linked
+ * with another user.
  */
 export async function linkToUser(
   sql: Sql,
@@ -47,13 +48,13 @@ export async function linkToUser(
     const owner = await findIdentityOwner(tx, profile)
     if (owner && owner.id !== user_id) throw ofAnother(provider)
     if (!(await holdSession(tx, session_id)))
-      throw new Problem('insufficient_permissions', undefined, { message: 'You are not signed in any more.' })
+      throw new Problem('insufficient_permissions', undefined, { message: 'You are no longer signed in.' })
     if (!owner) await link(tx, user_id, { provider, profile }, signingIn(from, user_id, session_id))
     await confirmEmail(tx, user_id, profile, from)
   })
 }
 
-/** Who was proved by a provider, and the account whose password they were asked for. */
+/** An identity proven by a provider, and the account whose password the user must enter. */
 export interface Proof {
   /** The provider's name. */
   provider: string
@@ -63,9 +64,9 @@ export interface Proof {
 }
 
 /**
- * Links a proven identity with the account that has the same verified address, after its password, and signs the user
- * in. Throws like signing in by password; 400 where the facts have changed meanwhile, 409 where another user has linked
- * it.
+ * Links a proven identity with the account that has the same verified address, after checking its password, and signs
+ * the user in. Throws like signing in by password; 400 if the account or provider has changed meanwhile, 409 if another
+ * user has linked the identity.
  */
 export async function linkByPassword(
   signing: SignInContext,
@@ -89,10 +90,7 @@ export async function linkByPassword(
   })
 }
 
-/**
- * Unlinks an identity of a user's. Throws 404 where it is none of theirs (any more), and 409 where it is the last way to
- * sign in that is left.
- */
+/** Unlinks an identity of a user. Throws 404 if the user does not have it, and 409 if it is the last way to sign in. */
 export async function unlinkIdentity(
   sql: Sql,
   { issuers, nameOf }: ProvidersByIssuer,
@@ -103,7 +101,7 @@ export async function unlinkIdentity(
     const deleted = await deleteIdentity(tx, user_id, identity_id, issuers)
     if (!deleted) {
       if (!(await findIdentity(tx, user_id, identity_id))) throw notFound('identity_not_found', 'identity', identity_id)
-      throw conflict('last_way_to_sign_in', 'Nothing else would sign you in. Set a password first.', {
+      throw conflict('last_way_to_sign_in', 'This is your last way to sign in. Set a password first.', {
         resource_type: 'identity',
         resource_id: identity_id,
       })
@@ -121,7 +119,9 @@ function ofAnother({ label }: SsoConfig): Problem {
   })
 }
 
-/** The providers by what identities say of them: all issuers, and the name of each; null for one that is not configured. */
+/**
+ * The configured providers by issuer: all issuers, and the name of each; null for an issuer that is not configured.
+ */
 export interface ProvidersByIssuer {
   issuers: readonly string[]
   nameOf: (issuer: string) => string | null

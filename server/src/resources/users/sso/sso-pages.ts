@@ -3,14 +3,14 @@ import { html } from '../../../http/pages/html.ts'
 import { alert, field, type Page } from '../../../http/pages/page.ts'
 import { ssoPath } from '../../../http/pages/sso-buttons.ts'
 
-/** The page where ways to sign in are connected and taken off. */
+/** Path of the page where users connect and remove ways to sign in. */
 export const accountPath = '/account/sign-in'
 
-/** What the page shows that asks for the password of an account that is to be linked. */
+/** Data of the page that asks for the password of the account to link. */
 export interface ConfirmView {
   provider: { name: string; label: string }
   email: string
-  /** What was proved, sealed for this browser. */
+  /** The proven identity, encrypted for this browser. */
   proof: string
   return_to: string
   fault?: string | undefined
@@ -21,7 +21,7 @@ export function confirmPage({ provider: { name, label }, email, proof, return_to
     title: `Connect ${label}`,
     content: html`
       <h1>Connect ${label}</h1>
-      <p class="lead">There is an account with the e-mail address <strong>${email}</strong>. Enter its password once, and from then on ${label} signs you in to it.</p>
+      <p class="lead">An account with the e-mail address <strong>${email}</strong> already exists. Enter its password once; from then on ${label} signs you in to it.</p>
       ${alert(fault)}
       <form method="post" action="/sso/confirm">
         <input type="hidden" name="proof" value="${proof}">
@@ -38,14 +38,14 @@ export function confirmPage({ provider: { name, label }, email, proof, return_to
 export interface RefusedView {
   problem: Problem
   request_id: string
-  /** Undefined where there is no such provider. */
+  /** Undefined if the provider does not exist. */
   provider: { name: string; label: string } | undefined
   return_to: string
   /** Whether a signed-in user wanted to connect the provider. */
   isLinking: boolean
 }
 
-/** Says what went wrong, and where one can go from there. */
+/** A page with the error and links to continue. */
 export function refusedPage({ problem, request_id, provider, return_to, isLinking }: RefusedView): Page {
   const onward = reasonOf(problem) === 'email_taken' ? accountPath : return_to
   const again = provider && ssoPath(provider.name, { return_to, prompt: 'select_account' })
@@ -65,9 +65,9 @@ export function refusedPage({ problem, request_id, provider, return_to, isLinkin
 }
 
 function titleOf(problem: Problem): string {
-  if (reasonOf(problem) === 'email_taken') return 'There is an account already'
+  if (reasonOf(problem) === 'email_taken') return 'You already have an account'
   const titles: Record<number, string> = {
-    404: 'There is nothing here',
+    404: 'This page does not exist',
     409: 'This cannot be connected',
     429: 'Too many attempts',
     500: 'Something went wrong',

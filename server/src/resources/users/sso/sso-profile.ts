@@ -3,17 +3,17 @@ import { bounds } from '#contract/core/limits.ts'
 import { isCleanText } from '../../../http/validation.ts'
 import { SsoFailure } from './sso-failure.ts'
 
-/** A user's profile at an identity provider, as stated there and checked here. */
+/** A user's profile at an identity provider, validated. */
 export interface SsoProfile {
   issuer: string
-  /** Names the account there for ever, and is compared as it is. */
+  /** Permanent identifier of the account there, compared byte for byte. */
   subject: string
-  /** Undefined where the provider tells none that can be one. */
+  /** Undefined if the provider sends none, or one that is not valid. */
   email: string | undefined
-  /** Whether the provider says that the address is theirs. */
+  /** Whether the provider has verified that the address is the user's. */
   email_verified: boolean
   name: string | undefined
-  /** Its groups; undefined where the provider says nothing of them. */
+  /** Groups of the user; undefined if the provider sends none. */
   groups?: readonly string[] | undefined
 }
 
@@ -24,30 +24,30 @@ const emailMax = 254
 type Claims = Pick<IDToken, 'iss' | 'sub'> & Record<string, unknown>
 
 /**
- * Reads a user's profile: the ID token, and the userinfo response where it was requested. An address and its
+ * Reads a user's profile from the ID token, and from the userinfo response if it was requested. An address and its
  * verification come from the same of the two. Throws `SsoFailure` for an invalid subject.
  */
 export function profileOf(claims: Claims, more: UserInfoResponse | undefined, groups_claim = 'groups'): SsoProfile {
   const { iss, sub } = claims
   if (sub === '' || sub.length > subjectMax || !isCleanText(sub) || !isCleanText(iss))
-    throw new SsoFailure('unusable', 'the subject is none that can be kept')
+    throw new SsoFailure('unusable', 'the subject or issuer is empty, too long or has characters that are not allowed')
   const source: Record<string, unknown> = more?.email === undefined ? claims : more
   const email = emailOf(source.email)
   return {
     issuer: iss,
     subject: sub,
     email,
-    // Some providers write it as text.
+    // Some providers send a string instead of a boolean.
     email_verified: email !== undefined && (source.email_verified === true || source.email_verified === 'true'),
     name: nameOf(claims) ?? (more && nameOf(more)) ?? email?.split('@')[0],
     groups: groupsOf(claims[groups_claim]) ?? groupsOf(more?.[groups_claim]),
   }
 }
 
-/** Groups of a person that are read at most; a provider with more has to filter them. */
+/** Most groups of a user that are read; a provider with more must filter them. */
 const groupsMax = 1000
 
-/** A list of names, or one name. */
+/** Group names from a list, or from a single name. */
 function groupsOf(value: unknown): string[] | undefined {
   if (typeof value === 'string') return [value]
   if (!Array.isArray(value)) return undefined
@@ -59,7 +59,7 @@ function emailOf(value: unknown): string | undefined {
   return /^[^\s@<>\p{C}]+@[^\s@<>\p{C}]+$/u.test(value) ? value : undefined
 }
 
-/** What a person is called, cut to what a name may be. */
+/** The user's name, cut to the longest that is allowed. */
 function nameOf(claims: Record<string, unknown>): string | undefined {
   const parts = [claims.given_name, claims.family_name].filter((part) => typeof part === 'string')
   for (const value of [claims.name, parts.join(' '), claims.preferred_username]) {

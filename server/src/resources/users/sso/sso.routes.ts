@@ -14,7 +14,7 @@ import { confirmPage, refusedPage } from './sso-pages.ts'
 import type { SsoProfile } from './sso-profile.ts'
 import { beginAt, redirectUri, requireProvider, type Sso } from './sso.ts'
 
-/** Signing in with identity providers: the way there and the way back (decisions S3, D64). */
+/** Sign-in with identity providers: the redirect to the provider and the callback (decisions S3, D64). */
 export function ssoRoutes(app: FastifyInstance, sso: Sso): void {
   const { http, context, attempts } = sso
   const underway = new WeakMap<FastifyRequest, SsoAttempt>()
@@ -47,7 +47,7 @@ export function ssoRoutes(app: FastifyInstance, sso: Sso): void {
     })
 
     scope.register(async (callback) => {
-      // Whatever becomes of the request, the attempt is over with it.
+      // The attempt is used up, whatever the result of the request.
       callback.addHook('onRequest', async (request, reply) => {
         const { provider: name } = request.params as { provider?: string }
         const provider = context.config.sso.find((provider) => provider.name === name)
@@ -70,21 +70,21 @@ export function ssoRoutes(app: FastifyInstance, sso: Sso): void {
   })
 }
 
-/** Result of a callback; without an outcome an identity was linked. */
+/** Result of a callback. Without an outcome, an identity was linked. */
 interface Return {
   attempt: SsoAttempt
   profile: SsoProfile
   outcome?: SsoOutcome
 }
 
-/** A request of the callback that belongs to an attempt. */
+/** A callback request that belongs to an attempt. */
 interface Callback {
   provider: SsoConfig
   attempt: SsoAttempt
   request: FastifyRequest
 }
 
-/** Signs in or links the user whom the provider confirms. */
+/** Signs in, or links, the user that the provider confirms. */
 async function comeBack(sso: Sso, callback: Callback): Promise<Return> {
   const { sql, config } = sso.context
   const { provider, attempt, request } = callback
@@ -101,7 +101,10 @@ async function comeBack(sso: Sso, callback: Callback): Promise<Return> {
   return { attempt, profile }
 }
 
-/** Who came back. Throws what the provider or the browser gave cause to, and writes that down. */
+/**
+ * The profile of the user who came back. Throws if the response of the provider or browser is not valid, and logs and
+ * audits that.
+ */
 async function prove(sso: Sso, { provider, attempt, request }: Callback): Promise<SsoProfile> {
   const at = request.url.indexOf('?')
   const search = at < 0 ? '' : request.url.slice(at)
@@ -123,13 +126,13 @@ function answerReturn(
   if ('signedIn' in outcome) return void goOn(sso, reply, outcome.signedIn, return_to)
   const { account, email } = outcome
   if (!wantsPage(request)) throw emailTaken(email, provider)
-  // Only this browser can bring it back, so the form needs no other token.
+  // Only this browser can send the proof back, so the form needs no other token.
   const proved = { provider: provider.name, profile, user_id: account.id, email }
   const proof = sso.proofs.seal(proved, preSessionOf(request, reply, sso.secure()))
   sendPage(reply, confirmPage({ provider, email, proof, return_to }))
 }
 
-/** The page of an error on the way back from a provider, with what is known of the attempt. */
+/** The page of an error in a callback, with the links that the attempt allows. */
 function pageOfProblem({ context }: Sso, underway: WeakMap<FastifyRequest, SsoAttempt>) {
   return (problem: Problem, request: FastifyRequest): Page => {
     const attempt = underway.get(request)
@@ -145,5 +148,5 @@ function pageOfProblem({ context }: Sso, underway: WeakMap<FastifyRequest, SsoAt
 }
 
 function notSignedIn(): Problem {
-  return new Problem('insufficient_permissions', undefined, { message: 'You are not signed in any more.' })
+  return new Problem('insufficient_permissions', undefined, { message: 'You are no longer signed in.' })
 }

@@ -11,11 +11,11 @@ import { makeSsoClient, type SsoClient } from './sso-client.ts'
 import { ssoFailure, ssoProblem } from './sso-failure.ts'
 import type { Proof, ProvidersByIssuer } from './sso-links.ts'
 
-/** What signing in with identity providers works with. */
+/** Dependencies of signing in with identity providers. */
 export interface Sso extends Pages {
   client: SsoClient
   attempts: SsoAttempts
-  /** Who was proved by a provider, while the password of their account is asked for. */
+  /** Proven identities, while the user enters the password of the account. */
   proofs: EncryptedState<Proof>
 }
 
@@ -33,7 +33,7 @@ export function makeSso(http: HttpContext, context: Context, signing: SignInCont
   }
 }
 
-/** The provider of this name; throws 404. */
+/** The provider with this name; throws 404 if it does not exist. */
 export function requireProvider({ context }: Sso, name = ''): SsoConfig {
   const provider = context.config.sso.find((provider) => provider.name === name)
   if (!provider) throw notFound('sso_provider_not_found', 'sso_provider', name.slice(0, 100).toWellFormed())
@@ -48,18 +48,18 @@ export function providersOf({ context }: Pick<Sso, 'context'>): ProvidersByIssue
   }
 }
 
-/** An issuer without a path may have been configured without the slash with which it names itself, or the other way. */
+/** The issuer with and without a final slash: the configured form may differ from the one that the provider uses. */
 function issuerForms({ issuer }: SsoConfig): string[] {
   const { href, pathname, origin } = new URL(issuer)
   return pathname === '/' ? [href, origin] : [issuer]
 }
 
-/** Where providers send browsers back to. */
+/** The callback URL of a provider. */
 export function redirectUri({ context }: Sso, provider: SsoConfig): string {
   return `${context.public_url()}/api/v1/auth/sso/${provider.name}/callback`
 }
 
-/** Where a browser goes to sign in at a provider, and what it must keep meanwhile. Throws 502 and 504. */
+/** The URL at which a browser signs in at a provider, and the attempt that it must keep. Throws 502 and 504. */
 export async function beginAt(
   sso: Sso,
   provider: SsoConfig,

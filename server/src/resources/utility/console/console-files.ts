@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { root } from '../../../platform/root.ts'
 
-/** Where the build of the console puts its files; not there where it was not built. */
+/** Folder of the console's build; missing if it was not built. */
 export const consoleFolder = join(root, 'console/dist')
 
 /** Whether there is a console to serve. */
@@ -11,7 +11,7 @@ export function isConsoleBuilt(): boolean {
   return existsSync(join(consoleFolder, 'index.html'))
 }
 
-/** Everything that the build may leave to be served; other files of the folder are not. */
+/** Types of the files that are served; other files of the folder are not. */
 const types: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -24,7 +24,7 @@ const types: Record<string, string> = {
   '.webmanifest': 'application/manifest+json',
 }
 
-/** A file of the console, and what the build compressed it to. */
+/** A file of the console, and its compressed forms. */
 export interface ConsoleFile {
   type: string
   body: Buffer
@@ -32,15 +32,16 @@ export interface ConsoleFile {
   gzip?: Buffer
 }
 
-/** The console as it was built: its page, and its files by their path below the folder. */
+/** The built console: its page, and its files by their path below the folder. */
 export interface Console {
   page: string
   files: ReadonlyMap<string, ConsoleFile>
 }
 
 /**
- * The built console, held in memory: some hundred files of a few hundred KB in all, and a name that is not in the map names
- * nothing, whatever it is made of. Read again when the page has changed, so a build is served without a restart.
+ * Reads the built console into memory: some hundred files of a few hundred KB in all. Requests are served from this
+ * map only, so no path can reach another file. It is read again when the page has changed, so a new build is served
+ * without a restart.
  */
 export function readConsole(folder: string): () => Promise<Console | undefined> {
   let read: { version: number; console: Promise<Console> } | undefined
@@ -49,7 +50,7 @@ export function readConsole(folder: string): () => Promise<Console | undefined> 
       ({ mtimeMs }) => mtimeMs,
       () => undefined,
     )
-    // While a build takes the place of another there is no page for a moment: the old one will do.
+    // While a new build replaces the old one the page is missing for a moment; the old one is served.
     if (version === undefined) return read?.console
     if (read?.version !== version) {
       const console = readFolder(folder)

@@ -6,8 +6,8 @@ import { sendPage } from '../../../http/pages/page.ts'
 import { consoleFolder, readConsole, type Console, type ConsoleFile } from './console-files.ts'
 
 /**
- * The console connects to its own origin only: an agent's text may hold the address of an image, and even that is not
- * requested.
+ * The console connects to its own origin only. An agent's text may contain the URL of an image; the browser does not
+ * load it.
  */
 const headers = {
   'content-security-policy': [
@@ -23,7 +23,7 @@ const headers = {
   'cross-origin-opener-policy': 'same-origin',
 }
 
-/** First words of paths that only some services have routes for, by their settings or at another port. */
+/** First segments of paths that have routes only with some settings, or on another port. */
 const sometimes = ['signup', 'metrics', 'healthz', '.well-known', 'docs']
 
 const firstWord = (path: string): string => path.split(/[/?]/, 2)[1] ?? ''
@@ -38,16 +38,16 @@ function wordsOfService(app: FastifyInstance): ReadonlySet<string> {
   return firstSegments
 }
 
-/** What the console answers where no route does. */
+/** Serves the console for requests that no route handles. */
 export interface ConsolePages {
-  /** Answers a person's request for a page with the console, and a file of it with the file; false where it is neither. */
+  /** Sends the console for a browser's request for a page, or a file of the console; false for any other request. */
   answer(request: FastifyRequest, reply: FastifyReply): Promise<boolean>
 }
 
 /**
- * Serves the console at `/` from its build in `folder`. It is one document for every path that the API does not have,
- * sent to clients that accept HTML explicitly; `curl` and API clients read JSON. Without the console, and for clients
- * that do not accept HTML, `/` leads to the reference.
+ * Serves the console at `/` from its build in `folder`. One document serves every path that the API does not have,
+ * for clients that accept HTML explicitly; `curl` and API clients get JSON. Without the console, and for clients that
+ * do not accept HTML, `/` redirects to the reference.
  */
 export function consoleRoutes(app: FastifyInstance, isEnabled: boolean, folder = consoleFolder): ConsolePages {
   const read = readConsole(folder)
@@ -69,9 +69,9 @@ export function consoleRoutes(app: FastifyInstance, isEnabled: boolean, folder =
 
   app.get('/assets/*', async (request, reply) => {
     const file = (await read())?.files.get(pathOf(request).slice(1))
-    // A page of an older build asks for what is gone: it reads that, and loads itself again.
+    // A page of an older build requests files that no longer exist; on the 404 it reloads itself.
     if (!file) return reply.callNotFound()
-    // The name of a file holds a hash of what is in it.
+    // The name of a file contains a hash of its content.
     return sendFile(request, reply, file, 'public, max-age=31536000, immutable')
   })
 
@@ -96,14 +96,14 @@ function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? '/'
 }
 
-/** Browsers ask for pages with `text/html` in words; everything else takes anything. */
+/** Browsers name `text/html` when they request a page; other clients send only a wildcard. */
 function asksForPage({ headers }: FastifyRequest): boolean {
   return headers.accept?.includes('text/html') ?? false
 }
 
 /**
- * The page, with a relative base from the requested path. So it works below any path that a proxy strips, without a
- * setting.
+ * The page with a base URL relative to the requested path, so that it works behind a proxy that strips a path,
+ * without a setting.
  */
 function pageFor({ page }: Console, request: FastifyRequest): string {
   const up = '../'.repeat(pathOf(request).split('/').length - 2) || './'
