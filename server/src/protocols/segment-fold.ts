@@ -55,7 +55,7 @@ export type Happening =
   | { type: 'caller_call'; sequence: number; call_id: string; tool: string; arguments: unknown }
   | { type: 'approval'; sequence: number; approval_id: string; tool: string; arguments: unknown }
   | { type: 'question'; sequence: number; step_id: string; text: string }
-  /** The task waits for something other than this caller, and continues by itself. */
+  /** The task waits for something other than this caller, and continues without its help. */
   | { type: 'waiting'; sequence: number; reason: string }
   | SegmentEnd
 

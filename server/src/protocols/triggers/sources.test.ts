@@ -47,7 +47,7 @@ describe('a source', () => {
     assert.equal((await post(trigger.url, { body, headers: bad })).status, 401)
   })
 
-  it('Slack gets the challenge with status 200, and its events start tasks, except those of its own bot', async () => {
+  it('Slack gets the challenge with status 200, and its events start tasks, except those of its bot', async () => {
     const trigger = await makeFor('slack', { input: '{{body.event.text}}', thread_key: '{{body.event.channel}}' })
     const challenge = await post(trigger.url, slack({ type: 'url_verification', challenge: 'abc' }))
     assert.deepEqual([challenge.status, challenge.body], [200, { challenge: 'abc' }])

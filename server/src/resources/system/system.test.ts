@@ -108,7 +108,7 @@ describe('the system', () => {
     assert.equal(row!.draining_since, null)
   })
 
-  it('only administrators see the system, and nobody on an installation with several organizations', async () => {
+  it('only administrators see the system, and no user does on an installation with several organizations', async () => {
     const reader = await makeKey(service, ownerOf(service), ['read'])
     assert.equal((await service.send('GET', path, { key: reader.key })).status, 403)
     const stranger = await makeKey(service, await makePerson(service), ['admin'])

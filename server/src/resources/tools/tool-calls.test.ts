@@ -155,7 +155,7 @@ describe('tools on the side of the caller', () => {
     assert.deepEqual(new Set(claimed), new Set(tasks.map(({ id }) => id)))
   })
 
-  it('the first result wins, and a second one is told who sent the first and when, also with the ended lease', async () => {
+  it('the first result wins, and a second one gets the sender and time of the first, also with the ended lease', async () => {
     const tool = await createTool()
     const agent = await newAgent({ tools: [tool] })
     const task = await give(agent, tool)

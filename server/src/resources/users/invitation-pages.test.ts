@@ -130,7 +130,7 @@ describe('a signed-in user', () => {
     assert.deepEqual(entry, { actor: person.user_id, credential_kind: 'session', org_id: owner.org_id })
   })
 
-  it('a signed-in user who is already a member is told so, and neither page nor form changes the role', async () => {
+  it('a signed-in user who is already a member sees that, and neither page nor form changes the role', async () => {
     const { path } = await invite({ role: 'owner' })
     const viewer = await makePerson(test, 'viewer', owner.org_id)
     const browser = await signedIn(viewer)

@@ -161,7 +161,7 @@ describe('remote work', () => {
     assert.equal((await task(id)).status, 'canceled')
   })
 
-  it('remote work is not offered while its agent is paused, and the current worker is told to pause or stop', async () => {
+  it('remote work is not offered while its agent is paused, and its current worker is asked to pause or stop', async () => {
     const agent = await makeAgent()
     await give(agent.id)
     const { token } = (await claim(agent.queue)).lease

@@ -34,7 +34,7 @@ export interface SsoAttempts {
 
 /**
  * Keeps attempts in encrypted cookies that are bound to the provider, so that a response of one provider cannot be used
- * with another. The cookie holds the expected state, so nobody can make a browser finish a sign-in that another browser
+ * with another. The cookie holds the expected state, so no browser can finish a sign-in that another browser
  * began. `__Host-` keeps other hosts of the same domain from setting the cookie; it requires the path `/`, so services
  * below different paths of one host use different names.
  */
