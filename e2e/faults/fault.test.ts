@@ -14,7 +14,7 @@ const check = (took_ms: number, still_ms: number) =>
   checkSpan(still(still_ms), 'R12', 'an answer', 1000, { from: 0, to: took_ms })
 
 describe('a bound of time', () => {
-  it('holds, breaks, or is not judged where the machine stood still for what was missed', () => {
+  it('a promise holds, breaks, or is not judged if the machine stood still at the missed time', () => {
     assert.equal(check(1000, 0).verdict, 'held')
     assert.equal(check(1001, 0).verdict, 'broken')
     assert.equal(check(3000, 1999).verdict, 'broken')
@@ -88,7 +88,7 @@ describe('a run', () => {
 describe('the table', () => {
   const held = (promise: 'R1' | 'R5') => ({ promise, what: 'some', verdict: 'held', fault: 'FX' }) as const
 
-  it('the table says of every promise that this run does not show, or only in part, where it is measured', () => {
+  it('the table says where each promise that this run does not cover is measured', () => {
     const nothing = promisesTable([])
     for (const id of Object.keys(promises))
       assert.match(nothing, new RegExp(`^${id} +not touched .*\\n {4}not in this run: `, 'm'))
@@ -97,7 +97,7 @@ describe('the table', () => {
     assert.match(some, /^R5 +held in part .*\n {4}FX .*\n {4}not in this run: bench\/mix\.ts/m)
   })
 
-  it('the table names files that are there', () => {
+  it('the table names existing files', () => {
     const paths = Object.values(coverage).flatMap((text) => text.match(/[\w/.-]+\.ts/g) ?? [])
     assert.ok(paths.length > 10)
     for (const path of paths) assert.ok(existsSync(new URL(`../../${path}`, import.meta.url)), path)
@@ -105,7 +105,7 @@ describe('the table', () => {
 })
 
 describe('the list of faults', () => {
-  it('the list of faults names each fault once, with what is expected of it', () => {
+  it('the list of faults names each fault once, with the expected result', () => {
     const ids = faults.map(({ id }) => id)
     assert.equal(new Set(ids).size, ids.length)
     for (const { id, hypothesis } of faults) assert.ok(hypothesis.length > 80, id)

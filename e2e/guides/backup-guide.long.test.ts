@@ -61,7 +61,7 @@ describe('the guide to backups', () => {
     return said
   }
 
-  it('the guide to backups makes a backup by its first command, and every night by cron without a word', async () => {
+  it('the guide to backups makes a backup by its first command, and every night by cron without output', async () => {
     await run(block('Making backups', 'sh'), env)
     const [, cron] = /^15 3 \* \* \* (.+)$/.exec(block('Making backups', 'cron')) ?? []
     assert.deepEqual(await run(cron!, env), { stdout: '', stderr: '' })
@@ -80,7 +80,7 @@ describe('the guide to backups', () => {
     await service.end()
   })
 
-  it('the guide to backups leads through a drill that leaves nothing behind', async () => {
+  it('the drill of the guide to backups leaves nothing behind', async () => {
     const port = await freePort()
     const drill = block('A drill, step by step', 'sh').replace('PORT=8099', `PORT=${port}`)
     const { stdout } = await run(drill, { CADRE_API_KEY: api_key, CADRE_METRICS_PORT: '0' })
@@ -89,7 +89,7 @@ describe('the guide to backups', () => {
     await assert.rejects(stat(join(folder, 'drill')), { code: 'ENOENT' })
   })
 
-  it('the guide to backups names the options that there are', async () => {
+  it('the guide to backups names every option', async () => {
     const help = ['backup', 'restore'].map((name) => succeed({}, [name, '--help']))
     const known = (await Promise.all(help)).map(({ stdout }) => stdout).join('')
     const calls = [...guide.matchAll(/(?:cadre|cadre\.mjs) (?:backup|restore)([^\n`|]*)|`(--[a-z-]+)/g)]

@@ -66,7 +66,7 @@ it('the examples of the guide to files run as they stand', { timeout: 240_000 },
   assert.match(made!, /^\{"artifacts":\[\{.*"name":"total\.txt".*\}\]\}8\.00$/)
 })
 
-it('the guide to files names settings that there are', () => {
+it('the guide to files names existing settings', () => {
   const start = blocks.find(({ text }) => /npm start$/m.test(text))!.text
   const settings = [...start.matchAll(/([A-Z_\d]+)=(\S+)/g)].map(([, name, value]) => [name, value!.replace('…', 'x')])
   assert.doesNotThrow(() => readConfig(Object.fromEntries(settings)))

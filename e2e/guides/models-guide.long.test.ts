@@ -143,7 +143,7 @@ describe('the guide to models', () => {
     return JSON.parse(line.slice(line.lastIndexOf('}{') + 1))
   }
 
-  it('the guide to models starts the service with settings that it takes', () => {
+  it('the guide to models starts the service with valid settings', () => {
     assert.ok(starts.length >= 5)
     assert.doesNotThrow(() => readConfig(environment))
     const settings = readFileSync(new URL('docs/reference/configuration.md', root), 'utf8')
@@ -151,7 +151,7 @@ describe('the guide to models', () => {
       assert.ok(settings.includes(`\`${name.replace(/^CADRE_PROVIDER_[A-Z]+_/, 'CADRE_PROVIDER_<NAME>_')}\``), name)
   })
 
-  it('the guide to models names models that are known, and members that a configuration has', () => {
+  it('the guide to models names known models and existing members of a configuration', () => {
     for (const [, name = ''] of guide.matchAll(/[`"]((?:openai|anthropic)\/[\w.-]+)[`"]/g))
       assert.ok(listedModelFacts.has(name), name)
     const members = Object.keys(AgentConfigInput.properties)
@@ -165,7 +165,7 @@ describe('the guide to models', () => {
     )
   })
 
-  it('the guide to models gets an answer from a model of either provider', () => {
+  it('the examples of the guide to models get a response from a model of either provider', () => {
     for (const text of ['openai/gpt-5.6-sol', 'anthropic/claude-sonnet-5-5']) {
       const task = answerTo(`"model":"${text}"`)
       assert.deepEqual([task.status, task.output.content], ['completed', 'Lisbon.'])
@@ -220,7 +220,7 @@ describe('the guide to models', () => {
     assert.ok(provider.requests.some(({ body }) => JSON.stringify(body).includes('canary-encrypted')))
   })
 
-  it('the guide to models says what becomes of dials as the service does', () => {
+  it('the guide to models describes the effect of model settings as the service behaves', () => {
     const rows = [...guide.matchAll(/^\| `(\w+)` \| `(\w+)\/([\w.-]+)`[^|]* \| ([^|]+) \|$/gm)]
     assert.ok(rows.length >= 7)
     for (const [row, asked = '', name = '', model = '', said = ''] of rows) {
@@ -243,7 +243,7 @@ describe('the guide to models', () => {
     )
   })
 
-  it('the guide to models shows usage as it is', () => {
+  it('the guide to models shows the actual form of usage', () => {
     const shown = JSON.parse(blocks.find(({ language }) => language === 'json')!.text)
     assert.deepEqual(Object.keys(shown).toSorted(), Object.keys(TaskUsage.properties).toSorted())
   })
@@ -269,7 +269,7 @@ describe('the guide to models', () => {
     assert.deepEqual([older.status, older.agent_version, older.output.content], ['completed', 0, 'Lisbon.'])
   })
 
-  it('the guide to models names only codes that the service has', () => {
+  it('the guide to models names only existing error codes', () => {
     const sources = globSync('server/src/engine/**/*.ts', { cwd: root.pathname })
       .filter((path) => !path.endsWith('.test.ts'))
       .map((path) => readFileSync(new URL(path, root), 'utf8'))

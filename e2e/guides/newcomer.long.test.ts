@@ -65,7 +65,7 @@ test('a second service on the same data folder is refused, and the first does no
   assert.equal((await send('GET', '/api/v1/hello')).status, 200)
 })
 
-test('after kill -9 the next start finds everything again: data, credentials, the postmaster that was left', async () => {
+test('after kill -9 the next start finds data, credentials and the remaining postmaster again', async () => {
   const before = await send('GET', '/api/v1/projects')
   await service.end('SIGKILL')
   service = await startProcess(env)
@@ -74,7 +74,7 @@ test('after kill -9 the next start finds everything again: data, credentials, th
   assert.deepEqual((await send('GET', '/api/v1/projects')).body, before.body)
 })
 
-test('when the database dies, requests are refused as unavailable, and it recovers without help', async () => {
+test('when the database dies, requests are refused as unavailable, and the service recovers without help', async () => {
   const postmaster = async () =>
     (await readFile(join(env.CADRE_DATA_DIR!, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')[0]
   const killed = await postmaster()
@@ -95,7 +95,7 @@ test('when the database dies, requests are refused as unavailable, and it recove
   )
 })
 
-test('a stop is clean: it ends with 0, the database with it, and the next start has all of it', async () => {
+test('a stop is clean: the service and its database end with 0, and the next start has all data', async () => {
   assert.deepEqual(await service.end('SIGTERM'), { code: 0, signal: null })
   await assert.rejects(stat(join(env.CADRE_DATA_DIR!, 'postgres', 'postmaster.pid')))
   service = await startProcess(env)

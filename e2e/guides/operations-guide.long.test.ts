@@ -31,7 +31,7 @@ describe('the guide to running in production', () => {
     await database.drop()
   })
 
-  it('the guide to running in production names only metrics that the page has, and labels that they have', async () => {
+  it('the guide to running in production names only existing metrics and labels', async () => {
     const url = /^ {2}Metrics +(\S+)$/m.exec(service.output())?.[1]
     assert.ok(url)
     const page = await (await fetch(url)).text()
@@ -82,7 +82,7 @@ describe('the guide to running in production', () => {
     }
   })
 
-  it('the guide to running in production shows an entry of the log as it is', async () => {
+  it('the guide to running in production shows the actual form of a log entry', async () => {
     const shown = JSON.parse(block('Logs', 'json'))
     await sender(service.url, api_key)('GET', shown.path)
     const entry = await eventually(async () =>

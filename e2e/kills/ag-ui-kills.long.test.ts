@@ -59,7 +59,7 @@ function shown(frames: readonly Frame[]): string {
   return text
 }
 
-it('runs of AG-UI survive kill -9 of every process: they are streamed on by their ids, are not begun twice, and interrupts wait', async () => {
+it('runs of AG-UI survive kill -9 of every process: streams continue by id, no run begins twice, and interrupts wait', async () => {
   let a = await start()
   const b = await start()
   const send = sender(a.url, api_key)

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 
 const timeout = 300_000
 
-test('a kill run with a finding prints it, stops everything that it started, and fails', { timeout }, async (t) => {
+test('a kill run that finds a fault prints it, stops everything that it started, and fails', { timeout }, async (t) => {
   const file = join(import.meta.dirname, 'kills.test.ts')
   // Without the variable by which a test runner tells its own processes to report in binary.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env

@@ -98,7 +98,7 @@ const firstOf = async (hook: RegisteredWebhook): Promise<any> => {
 const ofKind = (kind: string): RegisteredWebhook[] => hooks.filter(({ path }) => path.startsWith(kind))
 
 describe('receivers that are well', () => {
-  it('receivers that are well get events less than a second later while many others do every wrong thing, at a bounded cost of memory', async (t) => {
+  it('healthy receivers get events within a second while many others misbehave, with bounded memory', async (t) => {
     healthy = await registerWebhooks(
       { send, receivers },
       Array.from({ length: well }, (_, i) => `/well/${i}` as const),
@@ -140,7 +140,7 @@ describe('receivers that are well', () => {
     assert.ok(growth_bytes < growthMax_bytes, `it took ${mebibytes(growth_bytes)} more`)
   })
 
-  it('receivers that are well get every event once, signed, with the id that the delivery has', async () => {
+  it('healthy receivers get every event once, signed, with the id of the delivery', async () => {
     for (const hook of healthy) {
       const receipts = receivers.receipts.filter(({ path }) => path === hook.path)
       assert.equal(receipts.length, notified)
@@ -158,7 +158,7 @@ describe('receivers that are well', () => {
 
 describe('receivers that are not', () => {
   for (const [kind, expected] of Object.entries(kinds))
-    it(`${kind}: deliveries tell in words what became of each attempt`, async () => {
+    it(`deliveries to ${kind} describe the result of each attempt`, async () => {
       const check = async (hook: RegisteredWebhook): Promise<void> => {
         const { attempts } = await eventually(async () => {
           const first = await firstOf(hook)
@@ -175,7 +175,7 @@ describe('receivers that are not', () => {
       await Promise.all(ofKind(kind).map(check))
     })
 
-  it('receivers that are not that are gone are disabled with the first answer, and asked nothing more', async () => {
+  it('receivers that respond 410 are disabled at the first response, and get no more requests', async () => {
     for (const { id, path } of ofKind('/gone')) {
       const { body } = await send('GET', `/api/v1/webhooks/${id}`)
       assert.deepEqual([body.status, body.disabled_reason], ['disabled', 'gone'])
@@ -183,7 +183,7 @@ describe('receivers that are not', () => {
     }
   })
 
-  it('redirect no request: their targets got nothing', () => {
+  it('redirects of receivers are not followed: their targets get no request', () => {
     assert.ok(receivers.receipts.some(({ path, status }) => path.startsWith('/redirects') && status === 301))
     assert.equal(receivers.canary(), 0)
   })

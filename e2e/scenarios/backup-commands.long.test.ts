@@ -39,7 +39,7 @@ describe('cadre backup', () => {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
 
-  it('cadre backup says how many files have their bytes elsewhere, and so does the restore', async () => {
+  it('cadre backup and cadre restore report how many files are stored elsewhere', async () => {
     const file = join(folder, 'outside.tar.gz')
     const before = await succeed(env, ['backup', '-o', join(folder, 'inside.tar.gz')])
     assert.doesNotMatch(before.stderr, /object store/)
@@ -55,7 +55,7 @@ describe('cadre backup', () => {
     assert.match((await succeed(to, ['restore', file])).stderr, said)
   })
 
-  it('cadre backup writes to standard output nothing but the archive', async () => {
+  it('cadre backup writes only the archive to standard output', async () => {
     const child = streaming()
     const chunks: Buffer[] = []
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -65,7 +65,7 @@ describe('cadre backup', () => {
     await succeed({}, ['restore', '--check', join(folder, 'streamed.tar.gz')])
   })
 
-  it('cadre backup fails where its output is not read to the end', async () => {
+  it('cadre backup fails if its output is not read to the end', async () => {
     // More than any buffer on the way.
     await client.query(`
       insert into audit (id, action, detail) select 'aud_' || n, 'test',
@@ -89,7 +89,7 @@ describe('cadre backup', () => {
     await succeed({}, ['restore', '--check', file])
   })
 
-  it('cadre backup that is interrupted leaves no file, neither whole nor half', async () => {
+  it('cadre backup that is interrupted leaves no file', async () => {
     const into = join(folder, 'interrupted')
     await mkdir(into)
     await client.query('begin; lock table task in access exclusive mode')
@@ -115,7 +115,7 @@ describe('cadre backup', () => {
     await client.query('rollback')
   })
 
-  it('cadre backup tells what is wrong in a sentence', async () => {
+  it('cadre backup reports errors in one sentence', async () => {
     await refuse(
       env,
       ['backup', '-o', join(folder, 'no', 'such', 'folder.tar.gz')],
@@ -156,7 +156,7 @@ describe('cadre restore', () => {
     await succeed(env, ['restore', file])
   })
 
-  it('cadre restore says what is wrong with a file in a sentence, and makes nothing', async () => {
+  it('cadre restore reports an invalid file in one sentence, and creates nothing', async () => {
     const file = join(folder, 'text.tar.gz')
     await writeFile(file, 'nothing of the kind')
     await refuse(

@@ -136,7 +136,7 @@ describe('an installation that moves by its backup', () => {
     })
   })
 
-  it('an installation that moves by its backup says what it is without a database', async () => {
+  it('a backup is described without a database', async () => {
     const { stdout } = await succeed({ DATABASE_URL: 'postgres://unknown@127.0.0.1:1/nowhere' }, [
       'restore',
       '--check',
@@ -148,7 +148,7 @@ describe('an installation that moves by its backup', () => {
     )
   })
 
-  it('an installation that moves by its backup comes back in a new folder, and its service goes on with its task', async () => {
+  it('an installation is restored into a new folder, and its service continues its task', async () => {
     const env = embedded('second')
     await withKey(env)
     const { stdout, stderr } = await succeed(env, ['restore', file])
@@ -171,20 +171,20 @@ describe('an installation that moves by its backup', () => {
     await serving(back, (url) => finish(url, work))
   })
 
-  it('an installation that moves by its backup is backed up too while its service does not run', async () => {
+  it('an installation is also backed up while its service does not run', async () => {
     const { stdout } = await succeed(first(), ['backup', '-o', join(folder, 'still.tar.gz'), '--quiet'])
     assert.equal(stdout, `${join(folder, 'still.tar.gz')}\n`)
     await succeed({}, ['restore', '--check', join(folder, 'still.tar.gz')])
   })
 
-  it('an installation that moves by its backup is not overwritten: neither its folder, nor one that a service has', async () => {
+  it('a restore overwrites neither an existing folder nor one that a service uses', async () => {
     await refuse(first(), ['restore', file], /^The database is not empty \(.+\), and a restore never overwrites\./)
     await serving(first(), () =>
       refuse(first(), ['restore', file], /^The data folder \S+ is in use by process \d+, which started at/),
     )
   })
 
-  it('an installation that moves by its backup needs its key: without it, or with another, nothing is made', async () => {
+  it('a restore without the secret key, or with another one, creates nothing', async () => {
     const env = embedded('without key')
     await refuse(
       env,
@@ -199,7 +199,7 @@ describe('an installation that moves by its backup', () => {
     await assert.rejects(stat(env['CADRE_DATA_DIR']!), { code: 'ENOENT' })
   })
 
-  it('an installation that moves by its backup brings its key along where it was asked to, with a warning', async () => {
+  it('a backup contains the secret key only if requested, with a warning', async () => {
     const [env, withIt] = [embedded('with key'), join(folder, 'with-key.tar.gz')]
     const { stderr } = await succeed(first(), ['backup', '-o', withIt, '--include-secret-key', '-q'])
     assert.equal(stderr, 'The backup contains the secret key. Protect the file like the key.\n')
@@ -216,7 +216,7 @@ describe('an installation that moves by its backup', () => {
     await serving(env, (url) => finish(url, work))
   })
 
-  it('an installation that moves by its backup is rehearsed beside its service without doing anything twice', async () => {
+  it('a restore can be rehearsed beside the running service without doing anything twice', async () => {
     const env = await external('rehearsal')
     await withKey(env)
     const { stderr } = await succeed(env, ['restore', file, '--rehearsal'])
@@ -229,7 +229,7 @@ describe('an installation that moves by its backup', () => {
     })
   })
 
-  it('an installation that moves by its backup is saved without its secrets where the key is lost, and says what is missing', async () => {
+  it('an installation whose key is lost is restored without its secrets, and the missing ones are listed', async () => {
     const env = await external('lost key')
     const { stderr } = await succeed(env, ['restore', file, '--without-secrets'])
     assert.match(stderr, /^Agents without their environment variables: asks$/m)

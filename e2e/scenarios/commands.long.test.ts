@@ -23,7 +23,7 @@ async function signIn(url: string, password: string): Promise<{ status: number; 
 }
 
 describe('a command line', () => {
-  it('a command line without a command, or with --help, is answered by all commands; --version says the version', async () => {
+  it('a command line without a command, or with --help, lists all commands, and --version prints the version', async () => {
     const none = await runCommand({}, [])
     const help = await runCommand({}, ['--help'])
     const version = await runCommand({}, ['--version'])
@@ -57,7 +57,7 @@ describe('a command line', () => {
 })
 
 describe('cadre config check', () => {
-  it('cadre config check lists every setting with where it comes from, and shows no secret', async () => {
+  it('cadre config check lists every setting with its source, and shows no secret', async () => {
     const { code, stdout, stderr } = await runCommand(
       { OPENAI_API_KEY: 'sk-canary', CADRE_WORKER_SLOTS: '7', CADRE_LOG_LEVLE: 'info' },
       ['config', 'check'],
@@ -70,7 +70,7 @@ describe('cadre config check', () => {
     assert.doesNotMatch(stdout + stderr, /canary/)
   })
 
-  it('cadre config check ends with 1 where there are faults, all of which it tells; as JSON too', async () => {
+  it('cadre config check ends with 1 and lists all errors, also as JSON', async () => {
     const env = { PORT: 'http', CADRE_SECRET_KEY: 'canary', OPENAI_API_KEY_FILE: '/nowhere/key' }
     const { code, stdout, stderr } = await runCommand(env, ['config', 'check'])
     assert.equal(code, 1)
@@ -174,7 +174,7 @@ describe('commands on a PostgreSQL of the operator’s', () => {
     assert.match(output, ahead)
   })
 
-  it('one that is unreachable is reported in a sentence, without the password of its URL', async () => {
+  it('an unreachable database is reported in one sentence, without the password of its URL', async () => {
     const DATABASE_URL = 'postgres://cadre:canary@127.0.0.1:1/cadre'
     const unreachable = { ...env, DATABASE_URL, CADRE_DATABASE_WAIT_SECONDS: '0' }
     for (const args of [['migrate', 'status'], ['serve']]) {
@@ -184,7 +184,7 @@ describe('commands on a PostgreSQL of the operator’s', () => {
     }
   })
 
-  it('a database that is unreachable is waited for by the service, which says so every 5 s', async () => {
+  it('the service waits for an unreachable database, and logs that every 5 s', async () => {
     const DATABASE_URL = 'postgres://cadre:canary@127.0.0.1:1/cadre'
     const waits = { ...env, DATABASE_URL, CADRE_DATABASE_WAIT_SECONDS: '9', CADRE_LOG_LEVEL: 'warn' }
     const starts = [['serve'], ['serve', '--processes', '2']].map((args) => runCommand(waits, args))
@@ -214,7 +214,7 @@ describe('commands on the embedded database', () => {
   })
   after(() => folder.remove())
 
-  it('`migrate` makes it where there is none, which nothing else does', async () => {
+  it('only `migrate` creates a missing database', async () => {
     for (const args of [
       ['migrate', 'status'],
       ['admin', 'reset-password', email, '--generate'],
@@ -228,7 +228,7 @@ describe('commands on the embedded database', () => {
     assert.equal((await runCommand(env, ['migrate', 'status'])).code, 0)
   })
 
-  it('`migrate` is refused while a service has it, and told by which process', async () => {
+  it('`migrate` is refused while a service uses the database, with the process in the error', async () => {
     await serving(async (service) => {
       const { code, stdout, stderr } = await runCommand(env, ['migrate'])
       assert.deepEqual([code, stdout], [1, ''])
@@ -237,7 +237,7 @@ describe('commands on the embedded database', () => {
     })
   })
 
-  it('a password is reset while the service runs: the old one and all sessions are worth nothing any more', async () => {
+  it('a password is reset while the service runs: the old one and all sessions stop working', async () => {
     await serving(async ({ url }) => {
       const before = await signIn(url, 'the first pass-phrase')
       assert.equal(before.status, 200)
@@ -262,7 +262,7 @@ describe('commands on the embedded database', () => {
     })
   })
 
-  it('a password is reset while no service runs, generated and printed alone', async () => {
+  it('a password is reset while no service runs, and the generated one is the only output', async () => {
     const { code, stdout, stderr } = await runCommand(env, ['admin', 'reset-password', email, '--generate'])
     assert.equal(code, 0, stderr)
     assert.match(stdout, /^[0-9a-z]{5}(-[0-9a-z]{5}){3}\n$/)
@@ -272,7 +272,7 @@ describe('commands on the embedded database', () => {
     })
   })
 
-  it('a password that is not given, and a user that there is not, change nothing', async () => {
+  it('a reset without a password, or for a missing user, changes nothing', async () => {
     const nothing = await runCommand(env, ['admin', 'reset-password', email], '\n')
     assert.deepEqual([nothing.code, nothing.stderr], [1, 'No new password was given.\n'])
     const unknown = await runCommand(env, ['admin', 'reset-password', 'unknown@example.com'], 'the third pass-phrase\n')

@@ -48,7 +48,7 @@ describe('a service of three processes behind one port, with its embedded databa
     await folder.remove()
   })
 
-  it('a service of three processes behind one port, with its embedded database says so once, has one owner, and migrates at most once', () => {
+  it('a service of three processes with an embedded database logs that once, creates one owner, and migrates at most once', () => {
     assert.equal(ready().length, count)
     assert.equal(new Set(ready()).size, count)
     assert.equal(service.output().match(/Cadre is ready/g)?.length, 1)
@@ -98,7 +98,7 @@ describe('a service of three processes behind one port, with its embedded databa
 })
 
 describe('a service of two processes of which the second cannot start', () => {
-  it('a service of two processes of which the second cannot start ends with what is wrong', async () => {
+  it('a service of two processes of which the second cannot start ends with the error', async () => {
     const database = await makeTestDatabase()
     const { taken, port } = await takeSecondPort()
     const env = { ...databaseEnvironment(database.connection), CADRE_METRICS_PORT: String(port - 1) }

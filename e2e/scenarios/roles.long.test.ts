@@ -54,7 +54,7 @@ describe('processes of different roles on one database', () => {
     await database.drop()
   })
 
-  it('an api takes tasks and runs none; a worker that comes does them, and has no API', async () => {
+  it('an api process accepts tasks and runs none; a worker process runs them, and has no API', async () => {
     const ids = await Promise.all(Array.from({ length: 5 }, () => give([{ text: 'done' }])))
     const metrics = await metricsOf(api)
     assert.match(metrics, /^cadre_workers_alive 0$/m)
@@ -71,7 +71,7 @@ describe('processes of different roles on one database', () => {
     assert.doesNotMatch(worker.output(), /shown once/)
   })
 
-  it('text that a model writes in a worker reaches a reader at an api process while it is written', async () => {
+  it('text that a model writes in a worker is streamed by an api process while it is written', async () => {
     const id = await give([{ text: 'from afar ' }, { delay_ms: 600_000 }])
     const reading = new AbortController()
     let text = ''
@@ -117,13 +117,13 @@ describe('processes of different roles on one database', () => {
 })
 
 describe('a role', () => {
-  it('a role needs a database that others reach too', async () => {
+  it('a role requires a database that other processes can reach', async () => {
     const { code, stderr } = await runCommand({ CADRE_DATA_DIR: '/nowhere' }, ['serve', '--role', 'worker'])
     assert.equal(code, 1)
     assert.match(stderr, /^--role worker needs DATABASE_URL: /)
   })
 
-  it('a role is one of three', async () => {
+  it('an unknown role is refused', async () => {
     const { code, stderr } = await runCommand({}, ['serve', '--role', 'queen'])
     assert.deepEqual([code, stderr], [2, '--role must be one of all, api, worker, not "queen".\n'])
   })

@@ -45,7 +45,7 @@ test('of two processes that start at once on an empty database, one makes the ow
   assert.equal(owners.length, 1)
 })
 
-test('what one process has answered, the other one sees', async () => {
+test('a change acknowledged by one process is visible in the other one', async () => {
   for (let i = 0; i < 20; i++) {
     const { body } = await onFirst('POST', '/api/v1/projects', { body: { name: `seen-${i}` } })
     assert.equal((await onSecond('GET', `/api/v1/projects/${body.id}`)).status, 200)
@@ -59,7 +59,7 @@ test('a key revoked on one process stops working on the other with the next requ
   assert.equal((await onSecond('GET', '/api/v1/hello', { key: body.key })).status, 401)
 })
 
-test('tasks given to one process are waited for on the other, and every one of them ends once', async () => {
+test('a request to one process can wait for tasks of the other, and every task ends once', async () => {
   const agent = (await onFirst('POST', `${project}/agents`, { body: { name: 'both' } })).body
   const created = await Promise.all(
     Array.from({ length: 40 }, (_, i) =>

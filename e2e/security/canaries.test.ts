@@ -18,7 +18,7 @@ const encodings: Record<string, (text: string) => string> = {
 }
 
 for (const [name, encode] of Object.entries(encodings))
-  it(`a secret is found as ${name}, and nothing where there is none`, () => {
+  it(`the search finds a secret as ${name}, and nothing in a text without one`, () => {
     const canaries = new Canaries()
     assert.equal(canaries.plant('secret', secret), secret)
     const [found, ...more] = canaries.found({ here: `before ${encode(secret)} after`, there: encode('nothing at all') })
@@ -26,7 +26,7 @@ for (const [name, encode] of Object.entries(encodings))
     assert.deepEqual(more, [])
   })
 
-it('the bytes that a secret of a webhook stands for are found too', () => {
+it('the search also finds the decoded bytes of the secret of a webhook', () => {
   const canaries = new Canaries()
   canaries.plant('secret', `whsec_${bytes.toString('base64')}`)
   for (const text of [bytes.toString('hex'), bytes.toString('base64'), Buffer.from(`?${secret}`).toString('base64')])

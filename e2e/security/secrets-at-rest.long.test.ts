@@ -288,7 +288,7 @@ describe('secrets of every kind', () => {
 })
 
 describe('then none of them', () => {
-  it('no secret is in what is sent, logged, measured, answered or exported', async () => {
+  it('no secret is in requests, logs, metrics, responses or exports', async () => {
     await eventually(async () => {
       const [open] = await own.sql`
         select 1 where exists (select from event where matched_at is null) or exists (select from delivery where status = 'pending')`
@@ -355,7 +355,7 @@ describe('then none of them', () => {
     assert.deepEqual(canaries.found(places), [])
   })
 
-  it('every secret was part of this search', () => {
+  it('every secret was searched for', () => {
     assert.ok(canaries.size >= 43, String(canaries.size))
   })
 })

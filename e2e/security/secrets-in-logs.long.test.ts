@@ -244,7 +244,7 @@ describe('a service that logs all it can', () => {
     await withoutTables(async () => assert.ok((await browser.get(callback.href)).status >= 500))
   })
 
-  it('invites people', async () => {
+  it('a service that logs all it can invites people', async () => {
     const cookie = await signedIn()
     const { status, body } = await send('POST', '/api/v1/auth/invitations', { cookie, body: { role: 'member' } })
     assert.equal(status, 201, JSON.stringify(body))

@@ -138,7 +138,7 @@ describe('hot paths', () => {
   }
 
   for (const [name, work] of Object.entries(paths))
-    it(`${name}: no more statements and commits than written down`, async () => {
+    it(`${name} uses no more statements and commits than recorded`, async () => {
       if (name.includes('by a key of the organization'))
         await test.send('POST', '/api/v1/model-providers', {
           body: { name: 'own', base_url: model.base_url, api_key: 'sk-x' },
@@ -153,7 +153,7 @@ describe('hot paths', () => {
     })
 
   // The last one: all tasks after it have a webhook.
-  it('a task of which webhooks get the events is created and ended by one statement each, without a lock before', async () => {
+  it('a task with subscribed webhooks is created and ended by one statement each, without a lock before', async () => {
     const webhook = { url: `${model.base_url}/hook`, events: ['task.*'], secret: 'a secret of the test' }
     assert.equal((await test.send('POST', '/api/v1/webhooks', { body: webhook })).status, 201)
     const writes = async (): Promise<string[]> => {

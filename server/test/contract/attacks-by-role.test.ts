@@ -131,7 +131,7 @@ describe('what others made', () => {
       if (allowed.length === 0) assert.deepEqual(await stateOf(own), before)
     })
 
-  it('what others made is not found by a member in a path of another project of the organization', async () => {
+  it('resources of others are 404 for a member in a path of another project of the organization', async () => {
     const before = [await stateOf(own), await stateOf(other)]
     const mixed: Place = { ...own, path: other.path }
     for (const [attack, [method, at, body]] of Object.entries(attacks).filter(([name]) => !name.includes('webhook'))) {
@@ -141,7 +141,7 @@ describe('what others made', () => {
     assert.deepEqual([await stateOf(own), await stateOf(other)], before)
   })
 
-  it('what others made gives a webhook nothing of another organization, also where both subscribe to the same event', async () => {
+  it('a webhook gets no event of another organization, also if both subscribe to the same event', async () => {
     const hook = { url: 'http://127.0.0.1:9009/hook', events: ['agent.completed'], secret: 'a secret of the receiver' }
     const ours = await test.send('POST', '/api/v1/webhooks', { body: hook })
     assert.equal(ours.status, 201, JSON.stringify(ours.body))

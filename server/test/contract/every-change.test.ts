@@ -134,7 +134,7 @@ async function change(operation: Operation, kind: CredentialKind) {
 
 describe('every operation that changes something', () => {
   for (const operation of changing.filter(({ id }) => !byHand.includes(id))) {
-    it(`${operation.id} leaves one entry in the audit log: who, with what, from where`, async () => {
+    it(`${operation.id} writes one audit entry with user, credential and client`, async () => {
       const kind = kinds.find((one) => operation.credentials.includes(one))!
       const { entries, person, credential_id } = await change(operation, kind)
       const [first, ...others] = entries
@@ -158,7 +158,7 @@ describe('every operation that changes something', () => {
     })
   }
 
-  it('every operation that changes something knows every action, and writes no other', async () => {
+  it('the audited operations cover every action, and write no other', async () => {
     const source = new URL('../../src/', import.meta.url)
     const files = (await readdir(source, { recursive: true })).filter((name) => /(?<!\.test)\.ts$/.test(name))
     const texts = await Promise.all(files.map((name) => readFile(new URL(name, source), 'utf8')))
@@ -207,7 +207,7 @@ describe('signing in', () => {
   const address = 'auditor@example.com'
   const password = 'nine brown owls in a barn'
 
-  it('signing in is recorded with the session that it made, as is making the account', async () => {
+  it('signing in and signing up are audited with the new session', async () => {
     const made = await test.send('POST', '/api/v1/auth/signup', {
       key: null,
       body: { email: address, password, name: 'Auditor' },
@@ -239,7 +239,7 @@ describe('signing in', () => {
     )
   })
 
-  it('signing in with a wrong password is recorded with its account, and without one where the address is unknown', async () => {
+  it('signing in with a wrong password is audited with its account, and without one if the address is unknown', async () => {
     const attempt = (email: string) =>
       test.send('POST', '/api/v1/auth/login', { key: null, body: { email, password: 'not the password' } })
     const [known, unknown] = [await attempt(address.toUpperCase()), await attempt('stranger@example.com')]
@@ -254,7 +254,7 @@ describe('signing in', () => {
     assert.deepEqual(rows, [])
   })
 
-  it('too often is not recorded any more: what is refused unseen tells nothing', async () => {
+  it('signing in beyond the limit of failures is not audited', async () => {
     const body = { email: 'throttled@example.com', password: 'wrong' }
     const replies: Reply[] = []
     for (let i = 0; i < 6; i++) replies.push(await test.send('POST', '/api/v1/auth/login', { key: null, body }))
@@ -263,7 +263,7 @@ describe('signing in', () => {
     assert.equal((await entriesOf(replies.at(-2)!)).length, 1)
   })
 
-  it('signing in of a person at a signed-in browser who does not know the password is recorded with the session', async () => {
+  it('a wrong password in a signed-in browser is audited with the session', async () => {
     const session = await makeSession(test, samples.owner)
     const reply = await test.send('PUT', '/api/v1/auth/password', {
       cookie: session.cookie,
@@ -279,7 +279,7 @@ describe('signing in', () => {
 })
 
 describe('an app', () => {
-  it('an app that is let in, gives its access back, or loses it to reuse, is recorded as who did it', async () => {
+  it('an app is audited as the actor of its consent, revocation and loss of access by token reuse', async () => {
     const driver = new OAuthDriver(test)
     const client = await driver.client('audited')
     const browser = new Browser(test.url)

@@ -113,7 +113,7 @@ describe('every operation, to a credential that is good no more', () => {
   })
 
   for (const operation of sample(guarded, 40)) {
-    it(`${operation.id} is 401 and does nothing`, async () => {
+    it(`${operation.id} returns 401 and has no effect`, async () => {
       const { path, body } = await samples.of(operation)
       const written = async (): Promise<number> =>
         (await test.sql<{ count: number }>`select count(*) as count from audit`)[0]!.count
@@ -150,7 +150,7 @@ describe('every operation that takes a body', () => {
     20,
   )) {
     const kind = (['api_key', 'token', 'session', 'lease'] as const).find((one) => operation.credentials.includes(one))!
-    it(`${operation.id} sets nothing that it does not take by name`, async () => {
+    it(`${operation.id} ignores or refuses members that it does not define`, async () => {
       const sample = await samples.of(operation)
       const taken = Object.keys(sample.body as object)
       const properties = Object.keys((operation.body as { properties?: object }).properties ?? {})

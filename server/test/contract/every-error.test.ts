@@ -35,7 +35,7 @@ describe('an error of critical severity', () => {
     await world.events.next(...world.expected.failed(agent, broke, 'critical'))
   })
 
-  it('an error of critical severity is a request that fails with an internal error, and names what it was about', async () => {
+  it('an error of critical severity is a request that fails with an internal error, and names its resource', async () => {
     const { events, act, user_id } = world
     const agent = await world.makeAgent()
     const answer = await whileRefused(world.test, 'agent_log', () => act(agent, 'pause'))
@@ -48,7 +48,7 @@ describe('an error of critical severity', () => {
 })
 
 describe('an error of high severity', () => {
-  it('an error of high severity is an agent that goes into error by its tasks; a stop leads out of it', async () => {
+  it('an error of high severity is an agent that goes into error by its tasks, and a stop clears it', async () => {
     const { events, expected, give, act } = world
     const agent = await world.makeAgent({ model: 'builtin/nothing' })
     const replies: Reply[] = []

@@ -15,7 +15,7 @@ afterEach(() => world.events.next())
 after(() => world.stop())
 
 describe('a project', () => {
-  it('a project tells that it was created, renamed and deleted; the same name is no news', async () => {
+  it('a project publishes events when it is created, renamed and deleted, and none for an unchanged name', async () => {
     const { test, events, user_id } = world
     const made = (await test.send('POST', '/api/v1/projects', { body: { name: 'brief' } })).body
     const path = `/api/v1/projects/${made.id}`
@@ -32,7 +32,7 @@ describe('a project', () => {
 })
 
 describe('an agent', () => {
-  it('an agent tells that it was launched by start, and stopped; what it is already is no news, nor is a pause', async () => {
+  it('an agent publishes events when it is started and stopped, and none for a pause or without a change', async () => {
     const { events, expected, act } = world
     const agent = await world.makeAgent()
     for (const action of ['start', 'pause', 'pause', 'start', 'stop', 'stop', 'start', 'pause', 'stop'])
@@ -46,7 +46,7 @@ describe('an agent', () => {
     assert.equal((await act(agent, 'pause')).status, 409)
   })
 
-  it('an agent that is restarted stops only where it ran', async () => {
+  it('an agent that is restarted publishes a stop only if it was running', async () => {
     const { events, expected, act } = world
     const agent = await world.makeAgent()
     for (const action of ['restart', 'pause', 'restart', 'stop', 'restart']) await act(agent, action)
@@ -59,7 +59,7 @@ describe('an agent', () => {
     )
   })
 
-  it('an agent is launched first by whatever comes before it is settled', async () => {
+  it('an agent that is still being created is launched first by the next action', async () => {
     const { events, expected, call, act } = world
     for (const action of ['start', 'pause', 'stop', 'restart'] as const) {
       const { id, name } = (await call('POST', '/agents', { name: `early ${action}` })).body
@@ -75,7 +75,7 @@ describe('an agent', () => {
     }
   })
 
-  it('an agent that is updated tells nothing, whatever it settles to', async () => {
+  it('an agent that is updated publishes no event, whatever its next state', async () => {
     const { call, act, settled } = world
     const agent = await world.makeAgent()
     for (const [action, status] of [
@@ -88,7 +88,7 @@ describe('an agent', () => {
     }
   })
 
-  it('an agent is launched by name: made, let alone while it runs, and started', async () => {
+  it('launching an agent by name creates it, leaves a running one unchanged, and starts a stopped one', async () => {
     const { test, events, expected, call, project } = world
     const launch = () => test.send('POST', '/api/v1/agents', { body: { name: 'by name', project_id: project.id } })
     assert.equal((await launch()).status, 201)
@@ -101,7 +101,7 @@ describe('an agent', () => {
     await events.next(expected.stopped(agent, 'requested'), expected.launched(agent, 'launch'))
   })
 
-  it('an agent that is deleted stops where it ran or was paused', async () => {
+  it('an agent that is deleted publishes a stop if it was running or paused', async () => {
     const { events, expected, call, act } = world
     const [running, paused, resting] = [await world.makeAgent(), await world.makeAgent(), await world.makeAgent()]
     await act(paused, 'pause')
@@ -113,13 +113,13 @@ describe('an agent', () => {
 })
 
 describe('a task', () => {
-  it('a task that ends well completes its agent', async () => {
+  it('a task that completes publishes the completion of its agent', async () => {
     const agent = await world.makeAgent()
     const { body: task } = await world.give(agent, script({ text: 'Done.' }))
     await world.events.next(world.expected.completed(agent, task))
   })
 
-  it('a task that is canceled, or goes with its agent, makes no event', async () => {
+  it('a task that is canceled or deleted with its agent publishes no event of its agent', async () => {
     const { events, expected, call } = world
     const agent = await world.makeAgent()
     const begin = () => call('POST', `/agents/${agent.id}/tasks`, { input: script({ delay_ms: 600_000 }) })
@@ -131,7 +131,7 @@ describe('a task', () => {
     await events.next(expected.stopped(agent, 'deleted'))
   })
 
-  it('a task that fails or expires fails its agent, and is an error of medium severity (decision D94)', async () => {
+  it('a task that fails or expires publishes a failure of its agent and an error of medium severity (decision D94)', async () => {
     const { events, expected, give } = world
     const agent = await world.makeAgent()
     const refused = await give(agent, script({ error: { code: 'provider_refused_request', message: 'No.' } }))

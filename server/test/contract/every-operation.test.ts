@@ -75,7 +75,7 @@ const usualKind = ({ credentials }: Operation): CredentialKind => kinds.find((ki
 const codeOf = (operation: Operation, a: string, b: string): string => (operation.error_format === 'agents' ? a : b)
 
 describe('the service', () => {
-  it('the service serves every operation of the contract, and no other path of the API', () => {
+  it('the service serves every operation of the contract, and no other API path', () => {
     const declared = [...operations, ...workGatewayOperations].map(
       ({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`,
     )
@@ -202,7 +202,7 @@ describe('every operation, to a stranger (decision D74)', () => {
   }
 
   for (const operation of some(named)) {
-    it(`${operation.id} answers as if it did not exist`, async () => {
+    it(`${operation.id} returns the same 404 as for a missing resource`, async () => {
       const owner: Person = foreign.owner
       const kind = usualKind(operation)
       const credential = await foreign.credential(kind, owner)
@@ -241,7 +241,7 @@ describe('every operation, over its limit', () => {
   }
 
   for (const operation of some(spoken.filter(({ bucket }) => bucket !== null))) {
-    it(`${operation.id} is 429, before anything else is looked at`, async () => {
+    it(`${operation.id} returns 429 before any other check`, async () => {
       const bucket = operation.bucket!
       const subject = buckets[bucket].per === 'credential' ? samples.owner.user_id : 'ip:127.0.0.1'
       await spend(subject, bucket)
@@ -266,7 +266,7 @@ describe('every operation, over its limit', () => {
 
 describe('every operation that reads', () => {
   for (const operation of some(guarded.filter(({ method }) => method === 'GET'))) {
-    it(`${operation.id} is answered to HEAD as to GET, without a body`, async () => {
+    it(`${operation.id} responds to HEAD like to GET, without a body`, async () => {
       const credential = await samples.credential(usualKind(operation))
       const { path } = await samples.of(operation)
       const { status, headers, body } = await test.send('HEAD', path, credential)

@@ -76,7 +76,7 @@ function totals({ usage: { by_model: _byModel, total: _total, ...rest } }: any) 
 }
 
 describe('what happens to a task, to its approvals and budgets', () => {
-  it('what happens to a task, to its approvals and budgets is written nowhere else without a subscription to it', async (t: TestContext) => {
+  it('events of tasks, approvals and budgets are not written without a subscription', async (t: TestContext) => {
     const agent = await world.createAgent()
     const others = await subscribe(t, 'agent.completed', 'error.occurred', 'project.created')
     const { body: task } = await world.give(agent, script({ text: 'Hello.' }))
@@ -95,7 +95,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     assert.deepEqual(await subscriptionsOf(next), [])
   })
 
-  it('what happens to a task, to its approvals and budgets costs no more where there are many webhooks for other events', async () => {
+  it('events of tasks, approvals and budgets cost no more with many webhooks for other events', async () => {
     const { sql, owner } = world.test
     const plan = await sql.begin(async (tx) => {
       await tx`set local enable_seqscan = off`
@@ -107,7 +107,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     assert.doesNotMatch(text, /Filter/, 'every webhook in the index gets the event')
   })
 
-  it('what happens to a task, to its approvals and budgets is sent to the webhooks that subscribe to it by name, and nothing else is', async (t: TestContext) => {
+  it('events of tasks, approvals and budgets are sent only to webhooks that subscribe to them by name', async (t: TestContext) => {
     const agent = await world.createAgent()
     await subscribe(t, 'task.failed', 'budget.reached')
     const good = (await world.give(agent, script({ text: 'Hello.' }))).body
@@ -126,7 +126,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     assert.equal((await subscriptionsOf(bad)).length, 1)
   })
 
-  it('what happens to a task, to its approvals and budgets is sent complete, in order, thin, and as the contract says', async (t: TestContext) => {
+  it('events of tasks, approvals and budgets are sent completely, in order, and as the contract defines', async (t: TestContext) => {
     const { call, give } = world
     await subscribe(t, 'task.*', 'approval.*', 'budget.*')
     const agent = await world.createAgent({
@@ -204,7 +204,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     assert.equal(again.retried_from, failed.id)
   })
 
-  it('what happens to a task, to its approvals and budgets is sent for budgets that are nearly spent, and that are', async (t: TestContext) => {
+  it('budgets publish events when they are nearly spent and when they are spent', async (t: TestContext) => {
     await subscribe(t, 'budget.*')
     const agent = await world.createAgent({ tools: ['current_time'] })
     const spends = script({ usage: { input_tokens: 100, output_tokens: 45 } }, { text: 'x' })
@@ -227,7 +227,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
     }
   })
 
-  it('what happens to a task, to its approvals and budgets is sent for an agent that is deleted with them, and for approvals that time out', async (t: TestContext) => {
+  it('events of tasks and approvals are sent for a deleted agent, and for approvals that time out', async (t: TestContext) => {
     await subscribe(t, 'task.canceled', 'approval.*')
     const agent = await world.createAgent({
       tools: ['current_time'],

@@ -29,7 +29,7 @@ before(async () => {
 after(() => test.stop())
 
 describe('in every text of every operation', { timeout: 1_200_000 }, () => {
-  it('SQL is text: nothing runs it, and no other organization is touched by it', async () => {
+  it('SQL in any text is never run, and affects no other organization', async () => {
     const tables = await tableNames()
     const theirs = await whatTheyHave()
     const injections = [
@@ -42,20 +42,20 @@ describe('in every text of every operation', { timeout: 1_200_000 }, () => {
     assert.deepEqual(await whatTheyHave(), theirs)
   })
 
-  it('line ends in any text of any operation make no header of an answer', async () => {
+  it('line breaks in any text of any operation never create a response header', async () => {
     await everywhere('a\r\nX-Injected: 1\r\nSet-Cookie: injected=1\r\n\r\n<p>', (reply) => {
       assert.equal(reply.headers.get('x-injected'), null)
       assert.doesNotMatch(reply.headers.get('set-cookie') ?? '', /injected/)
     })
   })
 
-  it(`${long} characters are answered`, async () => {
+  it(`a text of ${long} characters gets a response`, async () => {
     for (const letter of longSample(['a', '@', ' '], 1)) {
       await everywhere(letter.repeat(long), undefined, (operation) => operation.body !== undefined)
     }
   })
 
-  it('a search of a hundred wildcards finds those letters and nothing else', async () => {
+  it('a search for a hundred wildcards finds those literal characters and nothing else', async () => {
     const { project_id, key } = samples
     for (const search of ['%'.repeat(100), '%a'.repeat(50), '_'.repeat(100), '\\%'.repeat(50)])
       for (const [path, total] of [
@@ -69,7 +69,7 @@ describe('in every text of every operation', { timeout: 1_200_000 }, () => {
 })
 
 describe('a request that is made to be dear', { timeout: 120_000 }, () => {
-  it('a request whose names would collide in a hash table is answered like any other', async () => {
+  it('a request whose member names collide in a hash table gets a response like any other', async () => {
     // Numbers are their own hashes where a table does not guard against it.
     const alike = Array.from({ length: 40_000 }, (_, n) => `${(n + 1) * 65_536}`)
     const { project_id, key } = samples
@@ -81,7 +81,7 @@ describe('a request that is made to be dear', { timeout: 120_000 }, () => {
     assert.equal(reply.status, 400)
   })
 
-  it('a request with 64 KB of cookies is refused, and one with as many as are read costs nothing', async () => {
+  it('a request with 64 KB of cookies is refused, and one with the longest allowed cookies is fast', async () => {
     const refused = await rawSend(test.url, {
       method: 'GET',
       path: '/api/v1/status',
@@ -97,7 +97,7 @@ describe('a request that is made to be dear', { timeout: 120_000 }, () => {
 })
 
 describe('whatever was sent', () => {
-  it('every line of the log is one JSON object, without what a terminal would obey', async () => {
+  it('every line of the log is one JSON object without terminal control sequences', async () => {
     const path = '/api/v1/%1b%5b31m%9b31m%0a%7b%7d?x=%1b%5b2J%0d%0a'
     await rawSend(test.url, { method: 'GET', path, headers: { 'user-agent': 'x\t\u001b'.slice(0, 2) } })
     assert.ok(lines.length > 100, `${lines.length}`)
@@ -108,7 +108,7 @@ describe('whatever was sent', () => {
     }
   })
 
-  it('everything still works', async () => {
+  it('the service still works after all attacks', async () => {
     assert.equal((await test.send('GET', '/readyz')).status, 200)
     assert.deepEqual(Object.keys(Object.prototype), [])
   })

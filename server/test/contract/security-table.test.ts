@@ -12,12 +12,12 @@ const rows = [...page.matchAll(/^\| (.+?) +\| `([^`]+[.]test[.]ts)`: (.+?) +\|$/
 }))
 
 describe('the table of attacks', () => {
-  it('the table of attacks has its rows', () => {
+  it('the table of attacks has rows', () => {
     assert.ok(rows.length >= 25, `${rows.length}`)
   })
 
   for (const { attack, file, name } of rows)
-    it(`the table of attacks names a test that is there: ${attack}`, async () => {
+    it(`the table of attacks names an existing test: ${attack}`, async () => {
       const tests = (await readFile(join(root, file), 'utf8')).split('\n')
       const named = tests.filter((line) => /^ *(it|test)\(|^ *[`'"]/.test(line) && line.includes(name))
       assert.ok(named.length > 0, `${file} has no test "${name}"`)

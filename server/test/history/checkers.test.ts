@@ -58,7 +58,7 @@ describe('the checker of sets', () => {
     refuses(checkSet([create('a'), create('b')], [task('a')]), /b was acknowledged and is lost/)
     refuses(checkSet([create('a', 'unknown'), create('a')], []), /a was acknowledged and is lost/)
   })
-  it('the checker of sets refuses a task that was created twice, was refused, or was never asked for', () => {
+  it('the checker of sets refuses a task that was created twice, refused, or never requested', () => {
     refuses(checkSet([create('a')], [task('a'), task('a', { id: 'task_2' })]), /created 2 times/)
     refuses(checkSet([create('a', 'fail')], [task('a')]), /refused and is there/)
     refuses(checkSet([], [task('a')]), /never asked for/)
@@ -125,7 +125,7 @@ describe('the checker of sequences', () => {
   const whole = events('task.created', 'task.started', 'task.completed')
   const watch = (list: Watch['events'], watcher = 'ada'): Watch => ({ watcher, task_id: 'task_1', events: list })
 
-  it('the checker of sequences accepts watchers that got everything once, in any order of members', () => {
+  it('the checker of sequences accepts watchers that got every event once, in any order of members', () => {
     const other = whole.map(({ sequence, ...event }) => ({ data: event.data, type: event.type, sequence }))
     assert.deepEqual(checkSequences([watch(whole), watch(other, 'bob')]), [])
   })

@@ -62,7 +62,7 @@ describe('the checker of what is kept', () => {
   const create = (key: string, outcome: Outcome = 'ok'): Operation => ({ ...did('create', null, 0, 1, outcome), key })
   const remove = (key: string, outcome: Outcome = 'ok'): Operation => ({ ...did('delete', null, 2, 3, outcome), key })
 
-  it('the checker of what is kept accepts what was made, removed, refused, or may be either', () => {
+  it('the checker of stored records accepts created, deleted, refused and uncertain records', () => {
     const all = [
       create('a'),
       create('b'),
@@ -76,7 +76,7 @@ describe('the checker of what is kept', () => {
     assert.deepEqual(checkStored(all, ['a']), [])
     assert.deepEqual(checkStored(all, ['a', 'd', 'e']), [])
   })
-  it('the checker of what is kept refuses what is lost, made twice, still there, refused and there, or never asked for', () => {
+  it('the checker of stored records refuses records that are lost, duplicated, not deleted, stored though refused, or never requested', () => {
     refuses(checkStored([create('a')], []), /a was acknowledged and is lost/)
     refuses(checkStored([create('a'), remove('a', 'fail')], []), /a was acknowledged and is lost/)
     refuses(checkStored([create('a', 'unknown'), create('a')], ['a', 'a']), /a was made 2 times/)
@@ -84,7 +84,7 @@ describe('the checker of what is kept', () => {
     refuses(checkStored([create('a', 'fail')], ['a']), /a was refused and is there/)
     refuses(checkStored([], ['a']), /a is there and was never asked for/)
   })
-  it('the checker of what is kept refuses what was given to two', () => {
+  it('the checker of stored records refuses a record that was given to two owners', () => {
     const claim = (by: string, outcome: Outcome = 'ok') => ({ key: 'name', by, outcome })
     assert.deepEqual(checkUnique([claim('ada'), claim('ada'), claim('bob', 'fail')]), [])
     refuses(checkUnique([claim('ada'), claim('bob')]), /name was given to 2: ada,bob/)
@@ -99,17 +99,17 @@ describe('the checker of answers', () => {
   })
   const check = (...given: Parameters<typeof answer>): string[] => checkAnswer(answer(...given), canaries)
 
-  it("the checker of answers accepts answers with an id, of one's own, and 503 with a time", () => {
+  it('the checker of responses accepts own responses with a request id, and 503 with Retry-After', () => {
     for (const status of [200, 404, 429]) assert.deepEqual(check(status), [])
     assert.deepEqual(check(503, { ...id, 'retry-after': '1' }), [])
   })
-  it('the checker of answers refuses one without an id, an internal error, and 503 without a time', () => {
+  it('the checker of responses refuses a missing request id, an internal error, and 503 without Retry-After', () => {
     refuses(check(200, {}), /no X-Request-ID/)
     refuses(check(500), /answered 500/)
     refuses(check(502), /answered 502/)
     refuses(check(503), /503 without Retry-After/)
   })
-  it('the checker of answers refuses a word of another organization', () => {
+  it('the checker of responses refuses data of another organization', () => {
     refuses(check(200, id, '{"name":"canary-two"}'), /list of first saw data of second/)
   })
 })

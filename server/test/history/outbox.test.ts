@@ -135,7 +135,7 @@ describe('the checker of the outbox', () => {
     refuses(check({ events: and(project('updated', 2)) }), /rename 2 has 2 events/)
     refuses(check({ events: and(task('completed', 't1', 'completed')) }), /t1 is completed and has the events .* and /)
   })
-  it('the checker of the outbox refuses the end of a task that was not told, told otherwise, or is none', () => {
+  it('the checker of the outbox refuses a missing, different or wrong event of the end of a task', () => {
     refuses(check({ events: without(4) }), /t1 is completed and has the events nothing/)
     refuses(
       check({ events: [...without(5), task('completed', 't2', 'completed')] }),

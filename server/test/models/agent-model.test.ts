@@ -23,7 +23,7 @@ before(async () => {
 after(() => service.stop())
 
 describe('whatever is asked of an agent, one after the other or two at once', () => {
-  it('whatever is asked of an agent, one after the other or two at once is answered as its model says, and its log tells only moves that there are', async () => {
+  it('requests to an agent, single or concurrent, get the responses of its model, and its log has only allowed transitions', async () => {
     const pace = makePace('agent model', time_ms)
     let names = 0
     const property = fc.asyncProperty(agentCommands, async (commands) => {

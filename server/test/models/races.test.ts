@@ -66,7 +66,7 @@ async function endOf(id: string): Promise<string> {
 }
 
 describe('of two things at once', () => {
-  it('a cancellation and an end agree on what became of the task', async () => {
+  it('a concurrent cancellation and end of a task agree on its final state', async () => {
     const times = fc.record({ work: timestamp, at: timestamp, isForced: fc.boolean() })
     await repeat('cancel ‖ complete', times, async ({ work, at, isForced }) => {
       const id = await create([{ text: 'a' }, { delay_ms: work }, { text: 'b' }])
@@ -84,7 +84,7 @@ describe('of two things at once', () => {
     })
   })
 
-  it('one of two answers to an approval wins, and what follows is what it says', async () => {
+  it('one of two concurrent decisions of an approval wins and takes effect', async () => {
     await repeat('resolve ‖ resolve', fc.record({ at: fc.nat(5) }), async ({ at }) => {
       const id = await create([{ tool_calls: [{ name: 'current_time' }] }, { text: 'ok' }])
       const asked = await read(id)
@@ -106,7 +106,7 @@ describe('of two things at once', () => {
     })
   })
 
-  it('an answer to an approval and a cancellation happen in one order', async () => {
+  it('a decision of an approval and a concurrent cancellation happen one after the other', async () => {
     await repeat('resolve ‖ cancel', fc.record({ first: fc.nat(5), second: fc.nat(5) }), async (at) => {
       const id = await create([{ tool_calls: [{ name: 'current_time' }] }, { text: 'ok' }])
       const [approval] = (await read(id)).wait.approval_ids
@@ -142,7 +142,7 @@ describe('of two things at once', () => {
     })
   })
 
-  it('a task is made for an agent, or the agent is gone with all that it had', async () => {
+  it('a task is created for an agent, or the agent is deleted with all of its tasks', async () => {
     let names = 0
     await repeat('delete ‖ create', fc.record({ first: fc.nat(5), second: fc.nat(5) }), async (at) => {
       const id = await makeAgent(`gone-${++names}-${at.first}`)

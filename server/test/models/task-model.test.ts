@@ -23,7 +23,7 @@ before(async () => {
 after(() => service.stop())
 
 describe('tasks of an agent, whatever is asked of them and of it', () => {
-  it('tasks of an agent, whatever is asked of them and of it are where their model says, and all end well-told', async () => {
+  it('tasks of an agent are in the state of their model after any requests, and all end with their events', async () => {
     const pace = makePace('task model', time_ms)
     await Promise.all(Array.from({ length: lanes }, (_, lane) => drive(pace, lane)))
     pace.report()

@@ -67,7 +67,7 @@ describe('in simulated worlds', () => {
     },
   )
 
-  it('each due time brings one task or one counted skip', { timeout }, async () => {
+  it('each due time creates one task or one counted skip', { timeout }, async () => {
     const reports = await holds((seed) => runScheduleWorld(seed))
     for (const result of ['task', 'missed', 'task_open', 'agent_not_running', 'queue_full'])
       assert.ok(worlds < 200 || isRepeated || reports.some(({ ended }) => ended.includes(result)), result)
@@ -90,7 +90,7 @@ describe('in simulated worlds', () => {
     },
   )
 
-  it('the same seed makes the same world', async () => {
+  it('the same seed makes the same simulation', async () => {
     for (const seed of [1, 2]) {
       assert.deepEqual(await runTaskWorld(seed), await runTaskWorld(seed))
       assert.deepEqual(await runScheduleWorld(seed), await runScheduleWorld(seed))
