@@ -11,7 +11,7 @@ export interface Person {
   role: Role
 }
 
-/** What a test presents: as options of `send`. */
+/** Credentials that a test sends, as options of `send`. */
 export type Credential = Pick<SendOptions, 'key' | 'token' | 'cookie'>
 
 /** The owner that the first start made, as a person. */

@@ -1,4 +1,4 @@
-/** What a process of several test files does after the last one. */
+/** Work of a process of several test files after the last one. */
 export const atEnd: (() => Promise<void>)[] = []
 
 /** Whether `tools/tests/group.ts` runs several files here, and calls `atEnd` after the last one. */

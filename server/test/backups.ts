@@ -61,13 +61,13 @@ export async function load(
   })
 }
 
-/** Databases of a test file, each of which is gone after the test that made it. */
+/** Databases of a test file, each dropped after the test that created it. */
 export interface TestDatabases {
-  /** Migrated, as one that is backed up. */
+  /** A migrated database, like one that is backed up. */
   source(): Promise<Database>
-  /** Empty, as one that is restored into. */
+  /** An empty database, like one that is restored into. */
   target(): Promise<Database>
-  /** Done before the databases go. */
+  /** Runs before the databases are dropped. */
   closing: (() => Promise<void>)[]
   /** After each test. */
   close(): Promise<void>
@@ -105,7 +105,7 @@ export async function everything(sql: Sql): Promise<Record<string, string[]>> {
   return rows
 }
 
-/** Writes what is hard to write down as text: every kind of column, empty and null, in an old partition too. */
+/** Writes values that are hard to represent as text: every type of column, empty and null, also in an old partition. */
 export async function fillDatabase(sql: Sql): Promise<{ agent_id: string; project_id: number }> {
   const agent = await insertTestAgent(sql, { max_concurrent_tasks: 3 })
   const text = 'tab\t newline\n return\r backslash \\n \\. quote \' " zero-width \u200d emoji 🦀 \u0001'

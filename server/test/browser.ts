@@ -40,7 +40,7 @@ export class Browser {
     })
   }
 
-  /** Follows redirects as long as they stay on the origin; gives the last page, or where the browser would leave to. */
+  /** Follows redirects within the origin; returns the last page, or the address outside of it. */
   async follow(page: BrowserPage): Promise<BrowserPage & { left?: URL }> {
     for (let hops = 0; hops < 10; hops++) {
       const onward = page.headers.get('location') ?? refreshOf(page.html)

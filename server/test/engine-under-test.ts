@@ -37,7 +37,7 @@ export interface EngineUnderTest {
   stop(): Promise<void>
 }
 
-/** One call is tried three times, without long waits between, unless an agent says otherwise. */
+/** A call is tried three times without long waits, unless the agent is set otherwise. */
 const retry = { max_attempts: 3, initial_delay_seconds: 0.02, max_delay_seconds: 0.04 }
 const ends = ['completed', 'failed', 'canceled', 'expired']
 

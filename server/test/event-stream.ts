@@ -4,13 +4,13 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 export interface Frame {
   id: string | undefined
   type: string
-  /** As `JSON.parse` gives it. */
+  /** The result of `JSON.parse`. */
   data: any
 }
 
 export interface ReadingOptions {
   headers?: Record<string, string> | undefined
-  /** Called with each frame as it comes. */
+  /** Called with each frame on arrival. */
   onFrame?: (frame: Frame) => void
   signal?: AbortSignal | undefined
 }

@@ -5,15 +5,15 @@ import { createPasswords } from '../src/platform/crypto/passwords.ts'
 import { Browser, type BrowserPage } from './browser.ts'
 import type { TestService } from './harness.ts'
 
-/** An app that was registered for a test. */
+/** An app registered for a test. */
 export interface TestClient {
   client_id: string
-  /** Empty for a public one. */
+  /** Empty for a public client. */
   client_secret: string
   redirect_uri: string
 }
 
-/** An answer of the token or revocation endpoint. */
+/** A response of the token or revocation endpoint. */
 export interface TokenReply {
   status: number
   headers: Headers
@@ -41,7 +41,7 @@ export class OAuthDriver {
       isPublic = false,
     } = options
     const secret = isPublic ? null : newClientSecret()
-    // Another file of this process, which is over, may have had an app of this name.
+    // A previous test file in this process may have used this name.
     await this.service.sql`delete from oauth_client where client_id = ${name}`
     const client = await insertClient(this.service.sql, this.service.owner.org_id, {
       client_id: name,
@@ -58,7 +58,7 @@ export class OAuthDriver {
   /** Creates a user with a new organization. */
   async user(email: string, password: string): Promise<{ user_id: string; org_id: string }> {
     const password_hash = await createPasswords().hash(password)
-    // The same of an address.
+    // The same for an address.
     await this.service.sql`update app_user set email = id || '@over.example' where email = ${email}`
     const user = await insertUser(this.service.sql, { email, name: email.split('@')[0] ?? email, password_hash })
     assert.ok(user)
@@ -66,7 +66,7 @@ export class OAuthDriver {
     return { user_id: user.id, org_id: organization.id }
   }
 
-  /** Where an app sends its user; undefined leaves a parameter out. */
+  /** The authorization URL of an app; an undefined parameter is omitted. */
   authorizeUrl(client: TestClient, changes: Record<string, string | undefined> = {}): string {
     const all = {
       client_id: client.client_id,
@@ -80,12 +80,12 @@ export class OAuthDriver {
     return `${this.url}/oauth2/authorize?${new URLSearchParams(given)}`
   }
 
-  /** Asks without being signed in, as a program. */
+  /** Requests without a session, as a program. */
   ask(client: TestClient, changes: Record<string, string | undefined> = {}): Promise<Response> {
     return fetch(this.authorizeUrl(client, changes), { redirect: 'manual' })
   }
 
-  /** Goes through an authorization as a person; says which pages were shown. */
+  /** Completes an authorization as a user; returns the pages that were shown. */
   async authorize(
     url: string,
     {
@@ -107,7 +107,7 @@ export class OAuthDriver {
     return { left: page.left, pages, browser }
   }
 
-  /** A fresh code. */
+  /** A new authorization code. */
   async code(
     client: TestClient,
     changes: Record<string, string | undefined> = {},
@@ -142,7 +142,7 @@ export class OAuthDriver {
     return this.post('/oauth2/revoke', { token, ...credentials(client), ...extra })
   }
 
-  /** Fresh tokens. */
+  /** New tokens. */
   async tokens(
     client: TestClient,
     changes: Record<string, string | undefined> = {},
@@ -153,13 +153,13 @@ export class OAuthDriver {
     return body
   }
 
-  /** The status that a token gets: 200 while it works. */
+  /** The status of a request with a token: 200 while it is valid. */
   async statusOf(token: string): Promise<number> {
     return (await this.service.send('GET', '/api/v1/auth/permissions', { token })).status
   }
 }
 
-/** Who goes through an authorization, in which browser. */
+/** The user and browser of an authorization. */
 export interface Person {
   browser?: Browser
   email?: string

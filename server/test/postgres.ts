@@ -8,14 +8,16 @@ import { startEmbeddedPostgres } from '../src/platform/embedded-postgres/embedde
 /** The variable with the connection of a run's PostgreSQL, for the processes that run its tests. */
 export const testServerVariable = 'CADRE_TEST_POSTGRES'
 
-/** A PostgreSQL that tests make databases on. */
+/** A PostgreSQL server on which tests create databases. */
 export interface TestServer {
   connection: pg.ClientConfig
-  /** Stops it, where this process started it and this was its last user. */
+  /** Stops it if this process started it and this was its last user. */
   release(): Promise<void>
 }
 
-/** Durability costs time and proves nothing here: a test that kills PostgreSQL starts another one. */
+/**
+ * Durability is off, because it costs time and is not tested here: a test that kills PostgreSQL starts another server.
+ */
 const settings = {
   fsync: 'off',
   synchronous_commit: 'off',
@@ -39,7 +41,7 @@ export async function startTestServer(): Promise<{ connection: pg.ClientConfig; 
 
 let own: { server: Promise<Awaited<ReturnType<typeof startTestServer>>>; users: number } | undefined
 
-/** The server of the run; a file that runs alone starts one, which ends with its last user. */
+/** The server of the test run. A file that runs alone starts one, which stops with its last user. */
 export async function testServer(): Promise<TestServer> {
   const given = process.env[testServerVariable]
   if (given) return { connection: JSON.parse(given), release: async () => {} }

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingHttpHeaders, type RequestOptions } from 'node:http'
 import { connect } from 'node:net'
 
-/** An answer whose headers are kept as they came. */
+/** A response with its headers unchanged. */
 export interface RawReply {
   status: number
   headers: IncomingHttpHeaders
@@ -35,7 +35,7 @@ export function rawSend(
   })
 }
 
-/** Writes bytes to the server's socket and gives everything that comes back until the server closes the connection. */
+/** Writes bytes to the server's socket and returns everything received until the server closes the connection. */
 export function exchange(url: string, bytes: string | Buffer): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
@@ -44,7 +44,7 @@ export function exchange(url: string, bytes: string | Buffer): Promise<string> {
     socket.setEncoding('latin1')
     socket.on('data', (text: string) => (answer += text))
     socket.on('close', () => resolve(answer))
-    // A server that closes while it is still being written to resets the connection: what came before counts.
+    // A server that closes during a write resets the connection; the bytes received before count.
     socket.on('error', (error) => (answer === '' ? reject(error) : resolve(answer)))
   })
 }

@@ -1,22 +1,22 @@
-/** Chance that can be had again: the same seed gives the same decisions, as long as they are asked for in one order. */
+/** A reproducible random generator: the same seed gives the same decisions in the same order of calls. */
 export interface Rng {
   seed: number
-  /** 0 to 1, 1 excluded. */
+  /** From 0 up to, but not including, 1. */
   next(): number
-  /** A whole number between the two, both included. */
+  /** An integer from the first to the second, inclusive. */
   between(min: number, max: number): number
-  /** True in this share of cases. */
+  /** True with this probability. */
   happens(share: number): boolean
   pick<T>(list: readonly [T, ...T[]] | readonly T[]): T
   shuffled<T>(list: readonly T[]): T[]
-  /** A separate generator, for a user whose order of draws is not known here. */
+  /** A separate generator, for a caller with its own order of draws. */
   fork(): Rng
 }
 
-/** From a seed: a whole number below 2^32. */
+/** Makes a generator from a seed, an integer below 2^32. */
 export function makeRng(seed: number): Rng {
   let state = seed >>> 0
-  // mulberry32: small, fast, and good enough to choose where to hurt.
+  // mulberry32: small, fast, and good enough to choose faults.
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
@@ -47,7 +47,7 @@ export function makeRng(seed: number): Rng {
   }
 }
 
-/** `CADRE_TEST_SEED` where it is set, to have a run again; else another one each time. */
+/** `CADRE_TEST_SEED` if set, to repeat a run; otherwise a random seed. */
 export function testSeed(): number {
   const given = Number(process.env['CADRE_TEST_SEED'] ?? Number.NaN)
   return Number.isInteger(given) && given >= 0 && given < 2 ** 32 ? given : Math.floor(Math.random() * 2 ** 32)

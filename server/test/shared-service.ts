@@ -7,7 +7,7 @@ import { insertOrganization, insertUser } from '../src/resources/users/users.que
 import { atEnd, isGroup } from './at-end.ts'
 import { sender, startTestService, type TestService } from './harness.ts'
 
-/** The service of this process, and how many files use it. */
+/** The service of this process, and the number of files that use it. */
 let running: { service: Promise<TestService>; users: number } | undefined
 
 const password = 'correct horse battery staple'
@@ -78,7 +78,7 @@ async function makeOwner({ sql, owner: first }: TestService): Promise<TestServic
   return owner
 }
 
-/** Ends what would go on: tasks hold slots of the worker, schedules make more, webhooks are tried again. */
+/** Ends tasks, which occupy slots of the worker, schedules, which create more, and webhooks, which are retried. */
 async function endWork({ sql, service }: TestService, org_id: string): Promise<void> {
   await sql`update schedule s set status = 'paused', next_run_at = null from project p where p.id = s.project_id and p.org_id = ${org_id}`
   await sql`update webhook set status = 'disabled' where org_id = ${org_id}`

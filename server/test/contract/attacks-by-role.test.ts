@@ -10,7 +10,7 @@ import { shareTestService } from '../shared-service.ts'
  */
 
 let test: TestService
-/** Of the project that is attacked, and of another one of the same organization. */
+/** Of the attacked project, and of another project of the same organization. */
 let own: Place
 let other: Place
 const attackers: Record<string, Credential> = {}
@@ -96,7 +96,7 @@ const attacks: Record<string, Attack> = {
   'takes the secret of a webhook': ['POST', ({ webhook_id }) => `/api/v1/webhooks/${webhook_id}/rotate-secret`, {}],
 }
 
-/** What was made, so that an attack that is refused can be seen to have changed nothing. */
+/** The created resources, to check that a refused attack changed nothing. */
 async function stateOf({ schedule_id, agent_id, test_case_id, webhook_id }: Place): Promise<unknown> {
   const rows = await test.sql`
     select (select to_jsonb(s) from schedule s where id = ${schedule_id}) as schedule,

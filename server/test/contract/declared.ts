@@ -10,7 +10,7 @@ for (const format of ['timestamp', 'http-url', 'uri', 'email']) ajv.addFormat(fo
 
 const compiled = new WeakMap<object, ValidateFunction>()
 
-/** A schema whose objects have the members that it names, and no others, unless it says that they may. */
+/** A schema whose objects allow only their defined members, unless it allows others. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed)
   if (typeof schema !== 'object' || schema === null) return schema
@@ -20,7 +20,7 @@ function closed(schema: unknown): unknown {
   return 'properties' in copy && !('additionalProperties' in copy) ? { ...copy, additionalProperties: false } : copy
 }
 
-/** Fails unless an answer is one that its operation declares: status, code, schema, no member that is not declared. */
+/** Fails unless a response is declared by its operation: status, code, schema and members. */
 export function assertDeclared(operation: Operation, { status, headers, body }: Reply, what = ''): void {
   const where = `${operation.id} ${what} ${status} ${JSON.stringify(body)?.slice(0, 500)}`
   assert.match(headers.get('x-request-id') ?? '', /^req_[0-9a-z]{24}$/, where)

@@ -9,7 +9,7 @@ import { WrittenEvents } from './written-events.ts'
 /** A project of a new service, whose events are written into the outbox and sent to a webhook. */
 export interface EventWorld {
   test: TestService
-  /** The outbox: a test reads what its action wrote. */
+  /** Reads the events that an action wrote into the outbox. */
   events: WrittenEvents
   project: { id: number; name: string; created_at: string; updated_at: string }
   user_id: string
@@ -20,15 +20,15 @@ export interface EventWorld {
   /** Creates a task, and waits until it has ended or waits itself. */
   give(agent: Agent, input: string, more?: object): Promise<Reply>
   settled(agent: { id: string }, status: string): Promise<unknown>
-  /** An agent that runs. Its model plays scripts unless another is said. */
+  /** A running agent. Default model: `builtin/script`. */
   createAgent(config?: object): Promise<Agent>
   /** The same, and its launch was read. */
   makeAgent(config?: object): Promise<Agent>
-  /** Ends it; fails where the webhook got something that was not written. */
+  /** Stops it; fails if the webhook got an event that was not written. */
   stop(): Promise<void>
 }
 
-/** Plays what a task says: see docs/guides/test-models.md. */
+/** Runs the input of a task as a script: see docs/guides/test-models.md. */
 export function script(...steps: unknown[]): string {
   return JSON.stringify(steps)
 }

@@ -72,7 +72,7 @@ const lastOf = (path: string, name: string): string => {
   return parts[parts.indexOf(name) + 1]!
 }
 
-/** What a sample finds done already is undone, so that there is something to change. */
+/** Undoes what a sample finds already done, so that the operation has something to change. */
 const prepare: Record<string, (sample: Sample, person: Person) => Promise<Sample | void>> = {
   async pauseAgent() {
     await test.sql`update agent set status = 'running' where id = ${samples.agent_id}`
@@ -80,7 +80,7 @@ const prepare: Record<string, (sample: Sample, person: Person) => Promise<Sample
   async launchAgent() {
     await test.sql`update agent set status = 'paused', settles_to = null where id = ${samples.agent_id}`
   },
-  // Who is left without an organization is given one, which is another entry, in that organization.
+  // A user left without an organization gets a new one, with a separate audit entry there.
   async removeMember({ path }) {
     const { org_id } = await makePerson(test)
     await test.sql`insert into member (org_id, user_id, role) values (${org_id}, ${lastOf(path, 'members')}, 'viewer')`
@@ -115,7 +115,7 @@ const prepare: Record<string, (sample: Sample, person: Person) => Promise<Sample
   },
 }
 
-/** An action that would end something that the samples need, or is not for their owner, is done by a new user. */
+/** A new user takes actions that would end something the samples need, or that their owner may not take. */
 const forSomebodyNew = ['deleteSessions', 'leaveOrganization']
 
 async function change(operation: Operation, kind: CredentialKind) {

@@ -22,7 +22,7 @@ before(async () => {
 })
 after(() => test.stop())
 
-/** Credentials that were good once, or look as if they were. Each is a person's of the samples' own organization. */
+/** Credentials that are no longer valid, or only look valid. Each is of a user of the samples' organization. */
 const spent: Record<string, { kind: CredentialKind; make(person: Person): Promise<Credential> }> = {
   'a key that was revoked': {
     kind: 'api_key',

@@ -6,7 +6,10 @@ import type { Reply } from '../harness.ts'
 import { startLocalServer } from '../fakes/local-server.ts'
 import { OAuthDriver } from '../oauth.ts'
 
-/** What of decision D94 is more than a task that failed, each caused from outside, and compared whole as it is written and told. */
+/**
+ * What of decision D94 is more than a task that failed, each caused from outside, and compared whole as it is written
+ * and told.
+ */
 let world: EventWorld
 let provider: FakeModelServer
 before(async () => {
@@ -67,7 +70,7 @@ describe('an error of high severity', () => {
   it('an error of high severity is an agent that cannot be provisioned; a launch by name restarts it', async () => {
     const { test, events, expected, settled, project } = world
     const agent = await world.makeAgent()
-    // As another CADRE_SECRET_KEY would have left it, a minute ago.
+    // Like a value encrypted with another CADRE_SECRET_KEY a minute ago.
     await test.sql`
       update agent set environment = ${Buffer.from('not ours to read')}, status = 'updating', settles_to = 'running',
         updated_at = now() - interval '61 seconds' where id = ${agent.id}`

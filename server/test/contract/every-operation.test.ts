@@ -20,7 +20,7 @@ import { startTestService, type Reply, type SendOptions, type TestService } from
 import { sample } from '../long-run.ts'
 import { Samples } from './samples.ts'
 
-/** Why an operation is no part of a loop. This list may only shrink. */
+/** Why an operation is not part of a loop. This list may only shrink. */
 const exceptions = {
   /** Forms and redirects of OAuth have separate tests beside it. */
   oauth: ['authorize', 'issueToken', 'authorizeDevice', 'revokeToken'],
@@ -39,7 +39,7 @@ const some = (all: readonly Operation[]): Operation[] => sample(all, someOperati
 
 const spoken = operations.filter(({ id }) => !exceptions.oauth.includes(id))
 const guarded = operations.filter(({ credentials }) => credentials.length > 0)
-/** Those that the samples' owner may do with success. */
+/** Operations that succeed for the owner of the samples. */
 const done = guarded.filter(({ id }) => !exceptions.ofInstallation.includes(id))
 const kinds: CredentialKind[] = ['api_key', 'token', 'session', 'lease']
 
@@ -58,7 +58,7 @@ after(async () => {
   await provider.stop()
 })
 
-/** Sends an operation's request, and holds the answer to what the operation declares. */
+/** Sends the request of an operation, and checks that the response is declared. */
 async function ask(
   operation: Operation,
   { path, body }: { path: string; body?: unknown },
@@ -69,7 +69,7 @@ async function ask(
   return reply
 }
 
-/** A kind of credential that an operation takes, the one that programs have before the others. */
+/** A kind of credential that an operation accepts, preferably that of programs. */
 const usualKind = ({ credentials }: Operation): CredentialKind => kinds.find((kind) => credentials.includes(kind))!
 
 const codeOf = (operation: Operation, a: string, b: string): string => (operation.error_format === 'agents' ? a : b)
@@ -148,7 +148,7 @@ describe('every operation, to each scope alone (decision D73)', () => {
     const kind = operation.credentials.includes('api_key') ? 'api_key' : 'token'
     if (required === null || !operation.credentials.includes(kind)) continue
     it(`${operation.id} is served with ${scopes.filter((scope) => hasScope([scope], required)).join(', ')} and nothing else`, async () => {
-      // The one that it asks for, and in a short run two others.
+      // The required scope, and in a short run two others.
       const asked = new Set<Scope>([requiredScope(required), ...sample(scopes, 2)])
       for (const scope of asked) {
         const person = endsForItsUser.includes(operation.id) ? await makePerson(test) : samples.owner
@@ -195,7 +195,7 @@ describe('every operation, to each role (decision D70)', () => {
 describe('every operation, to a stranger (decision D74)', () => {
   // An identity provider belongs to the operator, and is public.
   const named = guarded.filter(({ path, id }) => /\{(?!provider\})/.test(path) || id === 'launchAgent')
-  /** Everything that an answer says, but for the identifier that was asked for. */
+  /** A complete response without the requested identifier. */
   const reportOf = ({ status, body }: Reply): unknown => {
     const { request_id: _, timestamp: __, ...error } = body.error
     return { status, ...error, details: { ...error.details, resource_id: '' } }

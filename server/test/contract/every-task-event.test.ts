@@ -32,7 +32,7 @@ interface JournalNotice {
   is_matched: boolean
   data: any
 }
-/** What was written of a task, in its order. */
+/** The events written for a task, in order. */
 const subscriptionsOf = ({ id }: { id: string }) =>
   world.test.sql<JournalNotice>`
     select type, project_id, agent_id, occurred_at, matched_at is not null as is_matched, data from event
@@ -70,7 +70,7 @@ function common(agent: Agent, task: any, status: string, sequence: number) {
     truncated: false,
   }
 }
-/** What a task has consumed, as webhook events show it. */
+/** Usage of a task, as in webhook events. */
 function totals({ usage: { by_model: _byModel, total: _total, ...rest } }: any) {
   return rest
 }
@@ -163,7 +163,7 @@ describe('what happens to a task, to its approvals and budgets', () => {
         assert.equal('output' in data, type === 'task.completed')
       }
     }
-    // Those of tools on the caller's side are tested with them.
+    // Events of client tools are tested with the tools.
     const below: TaskEventName[] = [
       'approval.expired',
       'budget.warning',

@@ -6,14 +6,14 @@ import { makeKey, makePerson, makeSession, makeToken, ownerOf, type Credential }
 import { startFakeModelServer, type FakeModelServer } from '../fake-models/fake-model-server.ts'
 import { eventually, startTestService, type Send, type TestService } from '../harness.ts'
 
-/** A request that reached the world outside. */
+/** A request that reached a server outside of the service. */
 export interface Reached {
   path: string
   headers: IncomingMessage['headers']
   body: string
 }
 
-/** What agents and webhooks of a test talk to. */
+/** Server that the agents and webhooks of a test call. */
 export interface Outside {
   url: string
   reached: Reached[]
@@ -53,40 +53,40 @@ export interface FullTasks {
   completed: string
   failed: string
   canceled: string
-  /** A person is to approve its call of `current_time`. */
+  /** Waits for the approval of its call of `current_time`. */
   approval: string
-  /** In the thread of the one before. */
+  /** In the thread of the previous task. */
   behindApproval: string
-  /** It waits for a message. */
+  /** Waits for a message. */
   input: string
-  /** It waits for its agent's budget. */
+  /** Waits for the budget of its agent. */
   budget: string
-  /** It waits for a moment far away, and one that comes soon. */
+  /** Wait for a time far away, and for one that comes soon. */
   timer: string
   shortTimer: string
-  /** Its model has not answered. */
+  /** Its model has not responded. */
   calling: string
-  /** Its tool, which may not be repeated, has not answered. */
+  /** Its unsafe tool has not responded. */
   unsafe: string
   /** There is no slot for it. */
   queued: string
   /** Its agent may only run one at a time, and does. */
   gated: string
-  /** Another one has its key. */
+  /** Another task has its concurrency key. */
   keyed: string
-  /** To be run in an hour, and soon. */
+  /** Scheduled in an hour, and soon. */
   later: string
   soon: string
   /** Its agent is paused. */
   paused: string
 }
 
-/** An installation with something of everything in it, at a moment in which nothing moves. */
+/** An installation with every kind of data, at a time when nothing changes. */
 export interface FullInstallation {
   test: TestService
   outside: Outside
   models: FakeModelServer
-  /** What a service needs to know to go on with it. */
+  /** Settings that a service needs to continue it. */
   env: Record<string, string>
   project: string
   agents: Record<'echo' | 'script' | 'slow' | 'paused' | 'poor', string>
@@ -101,7 +101,7 @@ export interface FullInstallation {
 
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
 
-/** Makes it, by its API wherever that can. All slots are taken: what waits for one goes on waiting. */
+/** Creates it, by the API where possible. All slots are taken, so queued tasks stay queued. */
 export async function makeFullInstallation(): Promise<FullInstallation> {
   const [outside, models] = [await startOutside(), await startFakeModelServer()]
   const closeOutside = async (): Promise<void> => void (await Promise.all([outside.close(), models.close()]))
@@ -303,7 +303,7 @@ async function fill(
   }
 }
 
-/** Creates something by the API, and gives what was answered. */
+/** Creates a resource by the API and returns the response. */
 export function maker(send: Send): (path: string, body?: unknown) => Promise<any> {
   return async (path, body) => {
     const reply = await send('POST', path, { body })

@@ -9,10 +9,10 @@ import { shareTestService } from '../shared-service.ts'
 import { longSizeOf } from '../long-run.ts'
 import { Samples } from './samples.ts'
 
-/** Requests of each property, bounded so that the file ends in seconds; a seed of the environment repeats a run. */
+/** Number of requests for each property, so that the file ends in seconds. A seed in the environment repeats a run. */
 const runs = Number(process.env.FUZZ_RUNS ?? longSizeOf({ usual: 100, full: 300 }))
 const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31)
-/** Runs at once would hide which request broke something; one after another says it. */
+/** Sequential runs show which request broke something; concurrent ones would hide it. */
 const settings = { numRuns: runs, seed, endOnFailure: false }
 
 let test: TestService
@@ -28,7 +28,7 @@ after(() => test.stop())
 const spoken = operations.filter(({ error_format }) => error_format !== 'oauth')
 const withBody = spoken.filter(({ body }) => body)
 
-/** Text of every kind that has ever been trouble. */
+/** Texts of every known problematic kind. */
 const oddText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 200 }),
   fc.string({ unit: 'grapheme', maxLength: 200 }),
@@ -63,14 +63,14 @@ const oddJson = fc.oneof(
   fc.constantFrom(null, true, false, [], {}, [[]], { a: null }),
 )
 
-/** Members that bodies really have, so that what is odd stands beside what is right. */
+/** Members that bodies really have, so that invalid values stand beside valid ones. */
 const memberNames = [...new Set(withBody.flatMap(({ body }) => Object.keys(body!.properties)))]
 const oddBody = fc.oneof(
   fc.dictionary(fc.oneof(fc.constantFrom(...memberNames), oddText), oddJson, { maxKeys: 6 }),
   oddJson,
 )
 
-/** Puts odd values in some places of a body that works, at any depth. */
+/** Puts unusual values in some places of a valid body, at any depth. */
 function mutated(value: unknown): fc.Arbitrary<unknown> {
   const changed = Array.isArray(value)
     ? fc.tuple(...value.map(mutated))
@@ -84,7 +84,7 @@ function mutated(value: unknown): fc.Arbitrary<unknown> {
 
 const kinds = ['api_key', 'session'] as const
 
-/** Sends it and holds the answer to what is declared; 404 and 405 of paths that no operation has are allowed for. */
+/** Sends a request and checks that the response is declared; 404 and 405 of unknown paths are allowed. */
 async function holds(
   operation: Operation,
   kind: (typeof kinds)[number],
@@ -156,7 +156,7 @@ describe('whatever is sent', () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...spoken), pairs, async (operation, query) => {
         const { path, body } = await samples.of(operation)
-        // Waiting for a task is no fault, but takes its time.
+        // A request that waits for a task is correct, but takes time.
         const search = query
           .filter(([name]) => name !== 'wait')
           .map(([name, value]) => `${encode(name)}=${encode(value)}`)
@@ -246,7 +246,7 @@ describe('whatever is sent', () => {
   })
 })
 
-/** Percent-encodes also what has no encoding: a lone surrogate becomes the bytes that no UTF-8 has. */
+/** Percent-encodes also a lone surrogate, as bytes that are not valid UTF-8. */
 function encode(text: string): string {
   return text.isWellFormed() ? encodeURIComponent(text) : '%ED%A0%80'
 }

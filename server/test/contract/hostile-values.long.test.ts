@@ -12,13 +12,13 @@ import { Samples } from './samples.ts'
 /** OAuth uses forms and redirects, which have separate tests. */
 const spoken = operations.filter(({ error_format }) => error_format !== 'oauth')
 const long = 100_000
-/** What is cut off by a limit comes long before; this is for a machine that stands still. */
+/** Limits end a request long before; this timeout is for a machine that stands still. */
 const answer_ms = 10_000
 
 const lines: string[] = []
 let test: TestService
 let samples: Samples
-/** Another organization's objects, which nothing may reach. */
+/** Resources of another organization, which no request may reach. */
 let others: Samples
 before(async () => {
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
@@ -70,7 +70,7 @@ describe('in every text of every operation', { timeout: 1_200_000 }, () => {
 
 describe('a request that is made to be dear', { timeout: 120_000 }, () => {
   it('a request whose member names collide in a hash table gets a response like any other', async () => {
-    // Numbers are their own hashes where a table does not guard against it.
+    // The hash of a number is the number itself in an unprotected hash table.
     const alike = Array.from({ length: 40_000 }, (_, n) => `${(n + 1) * 65_536}`)
     const { project_id, key } = samples
     const query = alike.slice(0, 1200).join('&')
@@ -116,7 +116,7 @@ describe('whatever was sent', () => {
 
 type Reply = Awaited<ReturnType<TestService['send']>>
 
-/** Sends a text in place of every text of a body that works, and of every parameter of a query, one at a time. */
+/** Replaces every text of a valid body, and every query parameter, with a text, one at a time. */
 async function everywhere(
   text: string,
   look: (reply: Reply, operation: Operation) => void = () => {},
@@ -135,7 +135,7 @@ async function everywhere(
       sent++
     }
     for (const name of Object.keys(operation.query?.properties ?? {}))
-      // Waiting for a task is no error, but takes its time; addresses have a separate limit.
+      // A request that waits for a task is correct, but takes time; URLs have a separate limit.
       if (text.length < 1000) await send(`?${name}`, `${path}?${name}=${encodeURIComponent(text)}`, body)
     for (const name of Object.keys(operation.body?.properties ?? {}))
       await send(name, path, { ...(body as object), [name]: text })

@@ -4,7 +4,7 @@ import type { TestService } from '../harness.ts'
 import { type ReceivedRequest, verify, type WebhookReceiver } from '../fakes/webhook-receiver.ts'
 import { registerWebhook, testSecret } from '../webhooks.ts'
 
-/** An event that a webhook must get. */
+/** An event that a webhook must receive. */
 interface ToldEvent {
   id: string
   type: string
@@ -30,7 +30,7 @@ export class ReceivedEvents {
     await registerWebhook(test, this.#receiver.url(path), { events })
   }
 
-  /** Resolves when each of these has come once, as it should. */
+  /** Resolves when each of these events has arrived once and correctly. */
   async got(events: readonly ToldEvent[]): Promise<void> {
     for (const event of events) {
       const [request, ...more] = await this.#of(event)
@@ -39,7 +39,7 @@ export class ReceivedEvents {
     }
   }
 
-  /** Events of which something came, by their ids. */
+  /** Received events by id. */
   ids(): string[] {
     return this.#receiver.requests(path).map(({ headers }) => String(headers['webhook-id']))
   }

@@ -6,10 +6,10 @@ import type { Sql } from '../../src/platform/postgres/database.ts'
 import type { Credential } from '../actors.ts'
 import type { Send } from '../harness.ts'
 
-/** Everything that an API answered to reads, by path: two of them that are equal gave the same answers. */
+/** All responses of an API to reads, by path, so that two services can be compared. */
 export type RecordedReads = Map<string, string>
 
-/** Operations of which no answer can be compared, and why. */
+/** Operations whose responses cannot be compared, and why. */
 const incomparable: Record<string, string> = {
   streamProjectEvents: 'does not end',
   streamTaskEvents: 'does not end while its task has not',
@@ -26,7 +26,7 @@ const incomparable: Record<string, string> = {
   getCredentialClient: 'names the port that the process listens on',
 }
 
-/** Members that reading itself changes, that are of the moment of the answer, or that grow while a task runs. */
+/** Members that change by reading, by time, or while a task runs. */
 const volatile = new Set([
   ...['timestamp', 'request_id', 'last_used_at', 'last_used', 'last_ip', 'last_active', 'last_activity', 'usage_stats'],
   ...['cpu_usage', 'memory_usage', 'checked_at'],
@@ -96,11 +96,11 @@ export async function recordReads(
   return recorded
 }
 
-/** Queries of an operation: none, pages, and each word of each member that has only some. */
+/** Queries of an operation: none, pages, and each value of each enumeration. */
 function searches({ query }: Operation, until: Date): string[] {
   const { properties = {} } = (query ?? {}) as { properties?: Record<string, { enum?: unknown[] }> }
   const has = (name: string): boolean => Object.hasOwn(properties, name)
-  // Else what is asked for moves on with the clock.
+  // Otherwise the requested period moves with the clock.
   const period = has('end_time')
     ? [`start_time=${new Date(until.getTime() - 3 * 3_600_000).toISOString()}`, `end_time=${until.toISOString()}`]
     : []
@@ -116,7 +116,7 @@ function searches({ query }: Operation, until: Date): string[] {
 
 function withoutVolatile(key: string, value: unknown): unknown {
   if (volatile.has(key)) return '…'
-  // Those used last come first, and reading uses one.
+  // The last used come first, and reading uses one.
   if (key === 'sessions' && Array.isArray(value))
     return value.toSorted((a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1))
   // A task that ran is given back by the first process that finds its worker gone, which writes nothing else.

@@ -12,13 +12,13 @@ import { insertInvitation } from '../../src/resources/members/invitations.querie
 import { makeKey, makePerson, makeSession, makeToken, type Credential, type Person } from '../actors.ts'
 import type { TestService } from '../harness.ts'
 
-/** A request of an operation: its path filled in, with a body that works as it stands. */
+/** A request of an operation, with its complete path and a valid body. */
 export interface Sample {
   path: string
   body?: unknown
 }
 
-/** Identifiers of the right form that name nothing. */
+/** Well-formed identifiers of resources that do not exist. */
 export const missing: Record<string, string> = {
   ...Object.fromEntries(
     Object.entries(resourceTypes).map(([type, { prefix }]) => [`${type}_id`, `${prefix}_${'0'.repeat(26)}`]),
@@ -47,10 +47,10 @@ export class Samples {
   readonly key: string
   readonly project_id: number
   readonly agent_id: string
-  /** A task that has ended: its stream does too. */
+  /** A task that has ended, so that its stream ends too. */
   readonly task_id: string
   #count = 0
-  /** The token of the lease that was made last. */
+  /** The token of the newest lease. */
   #lease: string | undefined
   readonly #made: { tool?: string; credential?: string; issued?: string; webhook?: string } = {}
   /** Ids of resources that samples share, by the parameter that names them. */
@@ -93,7 +93,7 @@ export class Samples {
     return new Samples(test, owner, key, { project_id, agent_id, task_id, password_hash })
   }
 
-  /** A request that succeeds for `person`: what it changes or ends was made for it. */
+  /** A request that succeeds for `person`, on resources created for it. */
   async of(operation: Operation, person: Person = this.owner): Promise<Sample> {
     const { id } = operation
     const params: Record<string, string> = {
@@ -171,7 +171,10 @@ export class Samples {
     return sample
   }
 
-  /** The same request for something that does not exist: `which` names the parameter, the last one where nothing is said. */
+  /**
+   * The same request for something that does not exist: `which` names the parameter, the last one where nothing is
+   * said.
+   */
   async missing(
     operation: Operation,
     sample: Sample,
@@ -212,7 +215,7 @@ export class Samples {
       createTrigger: { agent_id: this.agent_id },
       testTrigger: { preview: false },
       createThread: { agent_id: this.agent_id },
-      // Refused before anything is looked up: no test waits for the network.
+      // Refused before any lookup, so that no test waits for the network.
       tryTool: {
         parameters: { type: 'object', required: ['never'] },
         http: { method: 'GET', url: 'https://api.example.com/' },
@@ -267,7 +270,7 @@ export class Samples {
     return id
   }
 
-  /** A schedule that will not be due in the time of a test. */
+  /** A schedule that is not due during a test. */
   async #makeSchedule(): Promise<string> {
     const { body } = await this.test.send('POST', `/api/v1/projects/${this.project_id}/schedules`, {
       key: this.key,
@@ -286,7 +289,7 @@ export class Samples {
     return reply.body.id
   }
 
-  /** A provider at an address that is refused before anything is looked up: no test waits for the network. */
+  /** A provider at an address that is refused before any lookup, so that no test waits for the network. */
   async #makeModelProvider(): Promise<string> {
     await this.test.sql`delete from model_provider where org_id = ${this.owner.org_id}`
     const { body } = await this.test.send('POST', '/api/v1/model-providers', {
@@ -444,7 +447,7 @@ export class Samples {
     return reply.body.id
   }
 
-  /** A delivery that was given up, with its event. */
+  /** A failed delivery with its event. */
   async #makeDelivery(webhook_id: string): Promise<string> {
     const [id, event_id] = [newId('dlv'), newId('evt')]
     const { org_id } = this.owner

@@ -6,7 +6,7 @@ import type { Sql } from '../../src/platform/postgres/database.ts'
 import { eventually } from '../harness.ts'
 import type { ReceivedEvents } from './received-events.ts'
 
-/** An event that is expected: what it is called, what it is about, and all that it says. */
+/** An expected event: its type, subject and complete data. */
 export type ExpectedEvent = {
   [Name in OutboxEventName]: { type: Name; project_id?: number; agent_id?: string; data: EventData<Name> }
 }[OutboxEventName]
@@ -44,7 +44,7 @@ export class WrittenEvents {
       const found = (await this.#read()).slice(from)
       return found.length >= expected.length && found
     }).catch(async () => (await this.#read()).slice(from))
-    // An event that comes later than expected is one too many for the next expectation.
+    // A late event counts as unexpected at the next expectation.
     this.#seen = from + written.length
     assert.deepEqual(
       written.map(({ id: _id, occurred_at: _at, ...event }) => event),

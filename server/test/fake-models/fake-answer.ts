@@ -1,34 +1,36 @@
-/** What a model reasoned before it went on. Each protocol has its own parts of it. */
+/** Reasoning of a model. Each protocol has different parts of it. */
 export interface FakeReasoning {
-  /** Anthropic: the text of a thinking block. Chat: `reasoning_content`. Responses: the summary, where none is given. */
+  /**
+   * Anthropic: the text of a thinking block. Chat: `reasoning_content`. Responses: the summary, where none is given.
+   */
   text?: string
   /** Responses: the parts of the summary, sent where a summary was asked for. */
   summary?: string[]
-  /** Responses: `encrypted_content`, sent where it was asked for; by default one that no other answer has. */
+  /** Responses: `encrypted_content`, sent if requested. Default: a unique one. */
   encrypted?: string
   /** Anthropic: the data of `redacted_thinking` blocks, after the thinking block if there is one. */
   redacted?: string[]
-  /** Anthropic: by default one that no other answer has. */
+  /** Anthropic. Default: a unique one. */
   signature?: string
 }
 
 /** A call of a tool. */
 export interface FakeToolCall {
-  /** By default one that the server has not given before. */
+  /** Default: a unique one. */
   id?: string
   name: string
-  /** As text it goes out as it is, so that it need not be JSON. */
+  /** A string is sent unchanged, so that it need not be JSON. */
   arguments: unknown
 }
 
-/** A part of an answer. */
+/** A part of a response. */
 export type FakePart = { reasoning: FakeReasoning } | { text: string } | { tool_call: FakeToolCall }
 
-/** An answer, before it is put into a provider's form. */
+/** A response before it is converted to the format of a provider. */
 export interface FakeAnswer {
   /** The answer's parts in their order; wins over `reasoning`, `text` and `tool_calls`, which come in this order. */
   parts?: FakePart[]
-  /** Sent where the request lets its model reason. */
+  /** Sent if the request allows reasoning. */
   reasoning?: FakeReasoning[]
   text?: string
   tool_calls?: FakeToolCall[]
@@ -36,7 +38,7 @@ export interface FakeAnswer {
   finish_reason?: 'stop' | 'length' | 'tool_calls' | 'content_filter'
   /** What was counted, all input and all output; `null` sends none. */
   usage?: FakeUsage | null
-  /** The name that the answer gives the model; by default the one asked for. */
+  /** The model's name in the response. Default: the requested one. */
   model?: string
 }
 
@@ -49,10 +51,10 @@ export interface FakeUsage {
   reasoning_tokens?: number
 }
 
-/** What is counted where a test does not care. */
+/** Default usage. */
 export const defaultUsage: FakeUsage = { input_tokens: 11, output_tokens: 7, cached_tokens: 0 }
 
-/** The parts of an answer in their order. */
+/** The parts of a response in order. */
 export function partsOf({ parts, reasoning = [], text = '', tool_calls = [] }: FakeAnswer): FakePart[] {
   if (parts) return parts
   return [
@@ -62,13 +64,13 @@ export function partsOf({ parts, reasoning = [], text = '', tool_calls = [] }: F
   ]
 }
 
-/** Why an answer ended, in OpenAI's words. */
+/** The finish reason of a response, in OpenAI's values. */
 export function finishOf(answer: FakeAnswer): NonNullable<FakeAnswer['finish_reason']> {
   const calls = partsOf(answer).some((part) => 'tool_call' in part)
   return answer.finish_reason ?? (calls ? 'tool_calls' : 'stop')
 }
 
-/** A text as a model streams it: word by word. */
+/** A text as a model streams it, word by word. */
 export function words(text: string): string[] {
   return text === '' ? [] : text.split(/(?<=\s)(?=\S)/)
 }

@@ -1,6 +1,6 @@
 import { isFinished, taskMoves, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 
-/** What a task does, as the script of its input. */
+/** Script of the task's actions, sent as its input. */
 export const taskKinds = {
   plain: [{ text: 'Done.' }],
   slow: [{ text: 'Wait. ' }, { delay_ms: 200 }, { text: 'Done.' }],
@@ -27,7 +27,7 @@ export const taskKinds = {
 } as const
 export type TaskKind = keyof typeof taskKinds
 
-/** What its creation says beside the input. */
+/** Members of the request that creates the task, besides the input. */
 export function limitsOf(kind: TaskKind): Record<string, unknown> {
   const later = new Date(Date.now() + 3_600_000).toISOString()
   if (kind === 'hurried') return { timeout_seconds: 1 }
@@ -39,10 +39,10 @@ export function limitsOf(kind: TaskKind): Record<string, unknown> {
 const asking: readonly TaskKind[] = ['asks', 'asksTwice', 'both']
 const inquiring: readonly TaskKind[] = ['question', 'both']
 const waiting: readonly TaskKind[] = ['waits', 'hurried', 'naps']
-/** Kinds that end badly after they have begun: five in a row would put the agent into `error`. */
+/** Kinds that fail after they have begun: five in a row would put the agent into `error`. */
 export const failing: readonly TaskKind[] = ['fails', 'hurried']
 
-/** What is known of a task, and what may therefore be the case. */
+/** What is known of a task, and the states that follow from it. */
 export interface ModelTask {
   id: string
   kind: TaskKind
@@ -52,22 +52,22 @@ export interface ModelTask {
   thread_id: string | null
   concurrency_key: string | null
   retried_from: string | null
-  /** Its agent may have worked since it was made. */
+  /** Whether its agent may have run since the task was created. */
   mayBegin: boolean
-  /** Its agent was kept from working since it was made. */
+  /** Whether its agent was paused or stopped since the task was created. */
   wasHeld: boolean
-  /** People were heard: calls approved or rejected, messages sent. */
+  /** Input by people: approved or rejected calls, sent messages. */
   answers: number
-  /** Its end was requested, and may still come. */
+  /** Its cancellation was requested and may still come. */
   isCancelAsked: boolean
-  /** The state in which it was seen last. */
+  /** Its last seen state. */
   last: TaskState
-  /** What it was when it had ended: that never changes. */
+  /** Its final state, which never changes. */
   end: string | null
   last_sequence: number
 }
 
-/** A task as it is answered, as far as the model looks. */
+/** The members of a task in a response that the model checks. */
 export interface SeenTask {
   id: string
   status: TaskState
@@ -100,11 +100,11 @@ function isPossible(task: ModelTask, state: TaskState): boolean {
   if (state === 'canceled') return task.isCancelAsked
   if (state === 'expired') return kind === 'hopeless' || kind === 'fleeting' || (kind === 'hurried' && runs)
   if (state === 'running') return runs
-  // A worker that must cancel a running task does that before anything else that would defer it.
+  // A worker cancels a running task before anything else that would defer it.
   if (state === 'waiting') return runs && !task.isCancelAsked && (reasons(task).length > 0 || task.wasHeld)
   if (state === 'failed') return runs && kind === 'fails'
   if (kind === 'fails') return false
-  // A retry may keep the wait as it was ended, and goes on behind it.
+  // A retry may keep an ended wait, and continues after it.
   if (['waits', 'hurried'].includes(kind) && retried_from === null) return false
   const needsAnswer = inquiring.includes(kind) || (asking.includes(kind) && task.isAsked)
   return runs && (!needsAnswer || task.answers > 0 || retried_from !== null)
@@ -119,7 +119,7 @@ export function reasons({ kind, isAsked }: ModelTask): string[] {
   ]
 }
 
-/** What contradicts the model in a task that was read; undefined where nothing does. Learns from it otherwise. */
+/** How a read task contradicts the model; undefined if it does not, and then the model is updated from it. */
 export function learn(task: ModelTask, seen: SeenTask): string | undefined {
   const { status, wait } = seen
   if (!possible(task).includes(status)) return `is ${status}, not ${possible(task).join(' or ')}`
@@ -149,7 +149,7 @@ export function isAtRest(task: ModelTask, seen: SeenTask, agent: string, all: re
   const { status, wait } = seen
   if (isFinished(status)) return true
   if (status === 'running' || task.isCancelAsked) return false
-  // Their time comes without a request.
+  // They become due without a request.
   if (status === 'queued' && (task.kind === 'hopeless' || task.kind === 'fleeting')) return false
   if (status === 'waiting' && (task.kind === 'hurried' || (task.kind === 'naps' && wait!.reason === 'timer')))
     return false
@@ -162,7 +162,7 @@ export function isAtRest(task: ModelTask, seen: SeenTask, agent: string, all: re
   return isFar || all.some((other) => keepsBack(other, task, all))
 }
 
-/** Whether a task must end before another one may begin: it is before it in its thread, or has its key. */
+/** Whether a task must end before another may begin: it is earlier in the thread, or has the same concurrency key. */
 export function keepsBack(one: ModelTask, other: ModelTask, all: readonly ModelTask[]): boolean {
   if (one === other || isFinished(one.last)) return false
   if (one.thread_id !== null && one.thread_id === other.thread_id && all.indexOf(one) < all.indexOf(other)) return true

@@ -25,7 +25,7 @@ interface SeenApproval {
   status: string
 }
 
-/** An agent with its tasks, as the model knows them. Every method asks the service one thing and judges its answer. */
+/** The model of an agent with its tasks. Every method makes one request and checks the response. */
 export class TaskRun {
   readonly #send: Send
   readonly #project: number
@@ -58,7 +58,7 @@ export class TaskRun {
     return run
   }
 
-  /** The settled state of the agent; undefined where it is gone. */
+  /** The stable state of the agent; undefined if it was deleted. */
   get state(): string | undefined {
     const world = this.worlds[0]
     return world && (world.settles_to ?? world.status)
@@ -75,12 +75,12 @@ export class TaskRun {
   }
 
   act(kind: AgentAction): Promise<void> {
-    // Between the stop and the start of a restart tasks are put aside.
+    // Between the stop and the start of a restart, tasks are parked.
     if (kind === 'restart') for (const task of this.tasks) task.wasHeld = true
     return this.agent({ kind, id: this.id })
   }
 
-  /** Two actions at once: either may come first. */
+  /** Two concurrent actions: either may come first. */
   async actBoth(one: AgentAction, other: AgentAction): Promise<void> {
     const operations: Operation[] = [one, other].map((kind) => ({ kind, id: this.id }))
     const asked = { send: this.#send, project: this.#project }
@@ -89,7 +89,7 @@ export class TaskRun {
     )
     this.worlds = explainBoth(this.worlds, first!, second!)
     this.commands += 2
-    // Whichever it was, in between it may have been in any state.
+    // Whatever the order, the agent may have been in any state in between.
     for (const task of this.tasks) Object.assign(task, { mayBegin: true, wasHeld: true })
     await this.agent({ kind: 'read', id: this.id })
   }
@@ -132,7 +132,7 @@ export class TaskRun {
     this.#add(kind, reply, null, { version, states })
   }
 
-  /** What is committed a moment behind the deletion of its agent goes when a worker finds it. */
+  /** A task committed just after the deletion of its agent is deleted when a worker finds it. */
   async #goesAway(id: string): Promise<void> {
     await eventually(async () => (await this.#send('GET', `${this.base}/tasks/${id}`)).status === 404)
   }
@@ -141,13 +141,15 @@ export class TaskRun {
     return (this.worlds[0]?.versions.length ?? 0) - 1
   }
 
-  /** At most some tasks of a run fail. */
+  /** The number of failing tasks in a run is limited. */
   #mayFail(kind: TaskKind): boolean {
     this.commands += 1
     return !failing.includes(kind) || this.tasks.filter((task) => failing.includes(task.kind)).length < failingMax
   }
 
-  /** Judges the answer to who gives the agent a task, while it was in one of these states; true where it took it. */
+  /**
+   * Checks the response to the creation of a task while the agent was in one of these states; true if it was accepted.
+   */
   #accepts(reply: Reply, states: readonly (string | undefined)[]): boolean {
     const { status, body } = reply
     if (status === 404) expect(reply, states.includes(undefined), 'agent_not_found')
@@ -225,7 +227,7 @@ export class TaskRun {
     }
   }
 
-  /** A refusal because the task has ended: it says how, and that stays. */
+  /** A refusal because the task has ended names its final state, which must not change. */
   #ended(task: ModelTask, before: readonly TaskState[], reply: Reply, ends: readonly TaskState[]): void {
     const status: TaskState = reply.body.error.details.current_status
     expect(
@@ -269,7 +271,7 @@ export class TaskRun {
     return body.approvals
   }
 
-  /** Answers one of the approvals that there are, pending or not. */
+  /** Decides one of the approvals, pending or not. */
   async resolve(pick: number, decision: 'approve' | 'reject', args?: Record<string, unknown>): Promise<void> {
     this.commands += 1
     const all = await this.approvals()
@@ -303,7 +305,7 @@ export class TaskRun {
     expect(reply, reply.status === 200 && approval.status === 'pending' && isRight, undefined, before)
   }
 
-  /** Every task comes to rest where the model says it can. */
+  /** Every task reaches a state in which the model allows it to stay. */
   async rest(): Promise<void> {
     const { state } = this
     if (state === undefined) return
@@ -321,7 +323,7 @@ export class TaskRun {
     })
   }
 
-  /** Lets the agent work and answers everything that waits, until every task has ended. */
+  /** Runs the agent and answers every wait until every task has ended. */
   async end(): Promise<void> {
     if (this.state === undefined) return
     await this.act(this.tasks.length % 2 === 0 ? 'restart' : 'start')

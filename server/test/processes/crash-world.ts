@@ -14,26 +14,29 @@ import {
   type EngineProcessOptions,
 } from './engine-process.ts'
 
-/** Transactions that create tasks at once: a busy machine gives no more connections within the time of a pool. */
+/**
+ * Number of concurrent transactions that create tasks: a busy machine cannot open more connections before the pool
+ * times out.
+ */
 const createdAtOnce = 8
 
-/** A database where tasks are created here, and whose workers are separate processes that a test kills. */
+/** A database on which this process creates tasks, and whose workers are separate processes that a test kills. */
 export interface CrashWorld {
   connection: pg.ClientConfig
   sql: Sql
   /** The engine that creates tasks here, without a slot. */
   engine: Engine
-  /** Every worker that was started, the newest last. */
+  /** Every started worker, newest last. */
   workers: readonly EngineProcess[]
-  /** Starts a worker. Without options it makes one call a task, of 10 ms, in 8 slots. */
+  /** Starts a worker. Default: 8 slots, and one model call of 10 ms per task. */
   startWorker(options?: Partial<EngineProcessOptions>): Promise<EngineProcess>
   /** Creates tasks, and returns their ids. */
   create(...tasks: NewTask[]): Promise<string[]>
   /** Resolves once all of these tasks are finished. */
   finished(ids: string[], timeout_ms?: number): Promise<unknown>
-  /** Kills the workers that are left: a failed test leaves some, which must not take the tasks of the next one. */
+  /** Kills the remaining workers: a failed test may leave some, which must not take tasks of the next test. */
   killWorkers(): Promise<void>
-  /** Kills the workers that are left, and drops the database. */
+  /** Kills the remaining workers and drops the database. */
   close(): Promise<void>
 }
 

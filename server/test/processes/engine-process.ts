@@ -13,33 +13,33 @@ import { engineTools, type Tool, type ToolSource } from '../../src/engine/tools/
 import { openDatabase, type Sql } from '../../src/platform/postgres/database.ts'
 import { makeSecrets } from '../../src/platform/crypto/secrets.ts'
 
-/** How a process that only runs an engine is set up. */
+/** Settings of a process that only runs an engine. */
 export interface EngineProcessOptions {
   connection: pg.ClientConfig
   slots: number
-  /** The data folder: two processes of one folder follow each other. */
+  /** The data folder. Processes of the same folder run one after the other. */
   data_dir: string
-  /** Every task takes so many model calls, each so long. */
+  /** Number and duration of the model calls of a task. */
   calls: number
   call_ms: number
-  /** So long nothing else happens in the process once a call has begun. */
+  /** How long a call blocks the process after its start. */
   busy_ms?: number
-  /** Tasks play their input with `builtin/script`, and call the tools of `witnessTools`. */
+  /** Tasks run their input with `builtin/script`, and call the tools of `witnessTools`. */
   scripted?: boolean
-  /** Tasks are worked on by the models of these settings, with the tools of `witnessTools`. */
+  /** Tasks use the models of these settings and the tools of `witnessTools`. */
   models?: ModelSettings
 }
 
 /** A worker in a separate process, which a test may kill. */
 export interface EngineProcess {
   child: ChildProcess
-  /** Ends it without a chance to clean up. */
+  /** Kills it without a chance to clean up. */
   kill(): Promise<void>
-  /** Ends it as an operator would. */
+  /** Stops it like an operator. */
   stop(): Promise<void>
 }
 
-/** This module, which a forked process runs: it loads no more than an engine. */
+/** This module runs in a forked process, and loads only an engine. */
 const self = new URL(import.meta.url)
 
 export async function startEngineProcess(options: EngineProcessOptions): Promise<EngineProcess> {
@@ -75,7 +75,7 @@ export function witnessModel(
       const turn = messages.filter(({ role }) => role === 'assistant').length + 1
       await sql`insert into witness (input, turn, pid) values (${input}, ${turn}, ${process.pid})`
       on_delta?.(`turn ${turn}`)
-      // The event loop stands still, as with a busy one, without the cost of a processor.
+      // Blocks the event loop without using the processor.
       if (busy_ms > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, busy_ms)
       await delay(call_ms, undefined, { signal }).catch(() => signal.throwIfAborted())
       return {
@@ -118,7 +118,7 @@ export function witnessTools(sql: Sql): ToolSource {
 export const witnessTable =
   'create table witness (id bigint generated always as identity, input text, turn int, pid int)'
 
-/** An engine with nothing around it, on a database of the caller's. */
+/** An engine without the rest of the service, on a database of the caller. */
 export async function openEngine(
   options: Pick<EngineProcessOptions, 'connection' | 'slots' | 'data_dir'> & {
     model: (sql: Sql) => Model

@@ -7,9 +7,9 @@ import { openDatabase } from '../../src/platform/postgres/database.ts'
 import { makeSecrets } from '../../src/platform/crypto/secrets.ts'
 import { runDue } from '../../src/resources/schedules/scheduler.ts'
 
-/** A process that does nothing but act for due schedules, which a test may kill. */
+/** A process that only handles due schedules, which a test may kill. */
 export interface SchedulerProcess {
-  /** Ends it without a chance to clean up. */
+  /** Kills it without a chance to clean up. */
   kill(): Promise<void>
 }
 

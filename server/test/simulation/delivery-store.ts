@@ -14,7 +14,7 @@ import type { Transactions } from './transactions.ts'
 import type { VirtualTime } from './virtual-time.ts'
 import type { DeliveringProcess, StoredDelivery } from './stored.ts'
 
-/** Rules that can be broken on purpose, to see that it shows. */
+/** Rules that a test can break on purpose, to check that the simulation finds it. */
 export type PlantedDeliveryFault = 'ownership is not checked' | 'waits are ignored' | 'lanes rest by an old look'
 
 interface StoredLease {
@@ -29,16 +29,18 @@ interface StoredAttempt {
   counts: boolean
 }
 
-/** What PostgreSQL is to the delivery of webhooks, in memory: the statements of `events/*.queries.ts`, one at a time. */
+/**
+ * What PostgreSQL is to the delivery of webhooks, in memory: the statements of `events/*.queries.ts`, one at a time.
+ */
 export class SimulatedDeliveryStore {
   readonly events = new Map<string, { isMatched: boolean; isFor: (webhook_id: string) => boolean }>()
   readonly webhooks = new Map<string, AttemptedWebhook>()
   readonly deliveries = new Map<string, StoredDelivery>()
   readonly leases = new Map<string, StoredLease>()
-  /** Processes that count as alive. */
+  /** Processes considered alive. */
   readonly workers = new Set<string>()
   readonly #pendingOf = new Map<string, Set<StoredDelivery>>()
-  /** What was due next in a lane when it was looked at last. */
+  /** The next due delivery of an endpoint at the last check. */
   readonly #seen = new Map<string, number | null>()
   readonly #failures: StoredAttempt[] = []
   readonly #time: VirtualTime
@@ -61,7 +63,7 @@ export class SimulatedDeliveryStore {
     this.#planted = options.planted
   }
 
-  /** The store as one process reaches it. */
+  /** The store as seen by one process. */
   connect(process: DeliveringProcess): DeliveryStore {
     const run = <T>(work: (commits: (() => void)[]) => T): Promise<T> => this.#transactions.run(process, work)
     const { id: owner } = process
@@ -86,7 +88,7 @@ export class SimulatedDeliveryStore {
     }
   }
 
-  /** As `matchEvents`, for the active webhooks that have subscribed. Gives whether there was anything. */
+  /** Like `matchEvents`, for active subscribed webhooks. Returns whether there was any event. */
   match(process: DeliveringProcess): Promise<boolean> {
     return this.#transactions.run(process, (commits) => {
       const events = [...this.events].filter(([, { isMatched }]) => !isMatched)
@@ -101,7 +103,7 @@ export class SimulatedDeliveryStore {
     })
   }
 
-  /** As `redeliverNow`. */
+  /** Like `redeliverNow`. */
   redeliver(delivery: StoredDelivery): void {
     this.#makeDue(delivery.webhook_id)
     const next_attempt_at = this.#iso(this.#time.now)
@@ -198,12 +200,12 @@ export class SimulatedDeliveryStore {
     return (
       [...(this.#pendingOf.get(webhook_id) ?? [])]
         .filter(({ id }) => !except.includes(id))
-        // Moments in this form sort as text does.
+        // Times in this form sort like text.
         .toSorted((a, b) => (a.next_attempt_at! < b.next_attempt_at! ? -1 : 1))
     )
   }
 
-  /** As an index on what is pending does. */
+  /** Like the index on pending deliveries. */
   #keep(delivery: StoredDelivery): void {
     this.deliveries.set(delivery.id, delivery)
     const pending = this.#pendingOf.get(delivery.webhook_id) ?? new Set()

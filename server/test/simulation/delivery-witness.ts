@@ -6,11 +6,11 @@ import type { DeliveringProcess, StoredDelivery } from './stored.ts'
 
 const minute_ms = 60_000
 const hour_ms = 60 * minute_ms
-/** As decision D97 promises them, before the second attempt and each that follows. */
+/** The waits of decision D97 before the second attempt and each later one. */
 const promised_ms = [5000, 5 * minute_ms, 30 * minute_ms, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour_ms)]
 const requestsMax = 4
 
-/** A request as the receiver's side of the world sees it. */
+/** A request as seen by the receiver. */
 interface SeenRequest {
   delivery: DueDelivery
   process: DeliveringProcess
@@ -20,7 +20,9 @@ interface SeenRequest {
   isWritten: boolean
 }
 
-/** Watches the simulated delivery and says what must never be, by the promises rather than by the code that is watched. */
+/**
+ * Watches the simulated delivery and says what must never be, by the promises rather than by the code that is watched.
+ */
 export class DeliveryWitness extends Witness {
   readonly #time: VirtualTime
   readonly #requests: SeenRequest[] = []
@@ -62,7 +64,7 @@ export class DeliveryWitness extends Witness {
     return request
   }
 
-  /** The receiver accepted it, whether or not the sender learns that. */
+  /** Records that the receiver accepted a request, whether or not the sender gets the response. */
   accepts({ id }: DueDelivery): void {
     this.#accepted.add(id)
   }
@@ -72,7 +74,7 @@ export class DeliveryWitness extends Witness {
     this.#open.delete(request)
   }
 
-  /** A process died, or was taken for dead: what it is sending may be sent by another one. */
+  /** Records that a process died or was considered dead: another one may send its current deliveries. */
   excuses(process: DeliveringProcess, { isDead }: { isDead: boolean }): void {
     for (const request of this.#requests)
       if (request.process === process && !request.isWritten) {
@@ -85,7 +87,7 @@ export class DeliveryWitness extends Witness {
     this.#notBefore.delete(delivery_id)
   }
 
-  /** A result is let through. */
+  /** Records a result that is stored. */
   wrote(process: DeliveringProcess, result: AttemptResult, isOwn: boolean): void {
     this.must(isOwn, `only the owner of a lane writes, once: ${process.id} wrote of ${result.delivery_id}`)
     const request = this.#requests.findLast((one) => one.process === process && one.delivery.id === result.delivery_id)
@@ -93,7 +95,7 @@ export class DeliveryWitness extends Witness {
     this.counts.writes += 1
   }
 
-  /** What an attempt changes is committed; `before` is the delivery as it was. */
+  /** Records the committed change of an attempt; `before` is the delivery before it. */
   changed(before: StoredDelivery, { delivery }: AfterAttempt, result: AttemptResult): void {
     this.note(
       `${before.id} attempt ${delivery.attempts}: ${result.status ?? result.error} → ${delivery.status} ${delivery.failure ?? ''}`,
@@ -122,7 +124,7 @@ export class DeliveryWitness extends Witness {
     this.#notBefore.set(before.id, this.#time.now + min - 1)
   }
 
-  /** At the end: nothing that was begun is left unsaid. */
+  /** Checks at the end that every begun request has a result. */
   checkRequests(): void {
     for (const { delivery, process, isWritten, isExcused } of this.#requests) {
       if (isExcused && !isWritten) this.counts.lost += 1

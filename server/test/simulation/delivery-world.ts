@@ -17,24 +17,24 @@ const processesCount = 3
 /** One webhook is never well before the end. */
 const dead = 'wh_0'
 const webhooksCount = 3
-/** First minutes in which much happens at once, then days in which attempts come to their end. */
+/** First minutes with many concurrent actions, then days in which retries end. */
 const dense = { length_ms: minute_ms, pollInterval_ms: 500, pace_ms: 8000 }
 const days = { length_ms: 135 * hour_ms, pollInterval_ms: hour_ms, pace_ms: 14 * hour_ms }
-/** From the last fault until all is done: the longest wait, and some looks. */
+/** Time from the last fault until all deliveries have ended: the longest wait, and some checks. */
 const drain_ms = 32 * hour_ms
 
-/** How long PostgreSQL takes to notice that a process is gone, and others to take one for dead that is silent. */
+/** How long PostgreSQL takes to notice that a process has died, and other processes to consider a silent one dead. */
 const noticed_ms = 1000
 const lease_ms = 10_000
 const beat_ms = 1000
 const stop_ms = 5000
 const timeout_ms = 15_000
 
-/** How a receiver is at the moment. */
+/** Current behavior of a receiver. */
 const moods = ['well', 'well', 'failing', 'mixed', 'overloaded', 'hanging'] as const
 type Mood = (typeof moods)[number]
 
-/** A process that delivers, and when it was last heard of. */
+/** A delivering process, and the time of its last sign of life. */
 interface Deliverer extends DeliveringProcess {
   delivery: Delivery
   /** Matches new events with webhooks. */
@@ -65,7 +65,7 @@ class DeliveryWorld {
   readonly #store: SimulatedDeliveryStore
   readonly #transactions: Transactions
   readonly #moods = new Map<string, Mood>()
-  /** Those that are not yet forgotten by all. */
+  /** Processes that not every other process has forgotten yet. */
   readonly #processes = new Set<Deliverer>()
   #age: typeof dense = dense
   #started = 0
@@ -140,7 +140,7 @@ class DeliveryWorld {
     this.#witness.checkRequests()
   }
 
-  /** Other processes take over, which look as often as the age wants it. */
+  /** Other processes take over, and check as often as the age requires. */
   #renew(age: typeof dense): void {
     this.#age = age
     for (const process of this.#processes) if (!process.isDead) this.#kill(process)
@@ -212,7 +212,7 @@ class DeliveryWorld {
     this.#witness.excuses(process, { isDead: true })
   }
 
-  /** Those that are dead, or silent for too long, are forgotten. */
+  /** Processes that are dead, or silent for too long, are forgotten. */
   readonly #reap = (): false => {
     const { now } = this.#time
     for (const process of this.#processes) {
@@ -233,7 +233,7 @@ class DeliveryWorld {
     const request = this.#witness.begins(process, delivery, isOwner)
     const started = time.now
     const { took_ms, status, retry_after_ms } = this.#answer(delivery.webhook_id)
-    // The receiver acts, whether or not the sender is still alive.
+    // The receiver handles the request whether or not the sender is still alive.
     if (status === 200) time.after(Math.floor(took_ms / 2), () => (this.#witness.accepts(delivery), false))
     try {
       await timersPromises.setTimeout(took_ms, undefined, { signal })
@@ -272,10 +272,10 @@ class DeliveryWorld {
     return answer(200)
   }
 
-  /** An event is written by some process, which looks for it at once unless it is in no state to. */
+  /** A process writes an event and matches it at once unless it is frozen or dead. */
   readonly #happens = (): boolean => {
     const number = (this.#happened += 1)
-    // The one that is down for days gets fewer events: each costs ten attempts.
+    // The webhook that is down for days gets fewer events, because each costs ten attempts.
     this.#store.events.set(`evt_${number}`, { isMatched: false, isFor: (id) => id !== dead || number % 5 === 1 })
     const living = [...this.#processes].filter(({ isDead }) => !isDead)
     if (living.length === 0) return false

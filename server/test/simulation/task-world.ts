@@ -8,7 +8,7 @@ import { VirtualTime, type SimulatedProcess } from './virtual-time.ts'
 import { SimulatedWorker, type WorkerWorld } from './worker.ts'
 import { Witness } from './witness.ts'
 
-/** Rules that can be broken on purpose, to see that it shows. */
+/** Rules that a test can break on purpose, to check that the simulation finds it. */
 export type PlantedFault = 'fencing is not checked' | 'backoff is ignored'
 
 export interface WorldReport {
