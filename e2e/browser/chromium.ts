@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { atEnd, isGroup } from '../../server/test/at-end.ts'
 
-/** The one without a window first: it takes a quarter less of the processors. */
+/** The headless browser comes first: it uses a quarter less processor time. */
 const executablePath = [
   '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
@@ -11,7 +11,7 @@ const executablePath = [
   '/usr/bin/google-chrome',
 ].find(existsSync)
 
-/** Options of a test that needs a browser: it is left out where there is none. */
+/** Options of a test that needs a browser; it is skipped if there is none. */
 export const inBrowser = { skip: executablePath ? false : 'there is no Chromium here' }
 
 let shared: { browser: Promise<Browser>; users: number } | undefined
@@ -42,7 +42,7 @@ export async function useBrowser(options?: BrowserOptions): Promise<{ browser: B
 }
 
 export interface BrowserOptions {
-  /** Whether it optimizes scripts that run often, as a user's does. A page of a test ends before that pays. */
+  /** Whether it optimizes hot scripts, like a user's browser. A page of a test ends before that pays off. */
   optimizes?: boolean
 }
 
@@ -71,7 +71,7 @@ export async function openPage(
   return context.newPage()
 }
 
-/** A rule of axe that a page breaks. */
+/** A rule of axe that a page violates. */
 interface Violation {
   id: string
   impact: string | null
@@ -80,7 +80,7 @@ interface Violation {
 
 const axe = readFile(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 
-/** What axe finds wrong with a page that may run scripts, as it stands. */
+/** Violations that axe finds on a page that may run scripts. */
 export async function violationsOf(page: Page): Promise<Violation[]> {
   // By the browser's own door, which the page's policy does not close. A document keeps the half megabyte.
   if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(await axe)
@@ -90,13 +90,13 @@ export async function violationsOf(page: Page): Promise<Violation[]> {
   )
 }
 
-/** What axe finds wrong with a page, and `wider` where it does not fit its window. */
+/** Violations that axe finds on a page, and `wider` if the page is wider than its window. */
 export async function faultsOf(page: Page): Promise<string[]> {
   const found = (await violationsOf(page)).map(({ id }) => id)
   return (await isWider(page)) ? [...found, 'wider'] : found
 }
 
-/** Names of the tables that are wider than their place, so that columns are out of sight. */
+/** Names of tables that are too wide for their place, so that columns are out of sight. */
 export function cutTables(page: Page): Promise<string[]> {
   return page.evaluate(`[...document.querySelectorAll('.overflow-x-auto > table')]
     .filter(({ parentElement }) => parentElement.scrollWidth > parentElement.clientWidth + 1)

@@ -24,7 +24,7 @@ before(async () => {
 
 after(() => cadre?.stop())
 
-/** Agents by the thousand, the newest of them with a day of tasks that are summed up. */
+/** Thousands of agents, the newest with a day of aggregated tasks. */
 async function fill(): Promise<void> {
   await cadre.sql`
     insert into agent (id, project_id, name, description, status, config, metadata, created_by, token_subject, created_at, last_activity)
@@ -394,7 +394,7 @@ test(
   },
 )
 
-/** Opens every part of a form that is folded, but for what tools take. */
+/** Opens every collapsed part of a form, except parameters of tools. */
 async function openDetails(page: Page): Promise<void> {
   const summaries = page.locator('form details:not([open]) > summary').filter({ hasNotText: /^Arguments$/ })
   while ((await summaries.count()) > 0) await summaries.first().click()
@@ -413,7 +413,7 @@ async function refusedAt(field: Locator, message: RegExp): Promise<void> {
   })
 }
 
-/** Reads the secret that is shown once, says that it is saved, and gives it. */
+/** Reads the secret that is shown once, confirms that it is saved, and returns it. */
 async function saveSecret(page: Page): Promise<string> {
   const secret = await page.getByTestId('secret').innerText()
   await page.getByLabel('I have saved it').check()
@@ -422,7 +422,7 @@ async function saveSecret(page: Page): Promise<string> {
   return secret
 }
 
-/** Runs what the page shows, with a key in the place of the placeholder, and gives what it writes. */
+/** Runs the command of the page with a key instead of the placeholder, and returns its output. */
 async function inShell(snippet: string): Promise<string> {
   const command = fileURLToPath(new URL('../../cadre.mjs', import.meta.url))
   const script = `cadre() { "${process.execPath}" "${command}" "$@"; }\n${snippet.replace('CADRE_API_KEY=…', '')}`

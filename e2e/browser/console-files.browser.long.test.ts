@@ -30,7 +30,7 @@ async function agent(name: string, script: object[], tools: string[] = []): Prom
   return (await post(`${base}/agents`, { name, config })).id
 }
 
-/** A task of an agent, once there are so many that have the status. */
+/** A task of an agent, once this number of tasks have the status. */
 async function taskOf(agent_id: string, status = 'completed', count = 1): Promise<any> {
   return eventually(async () => {
     const { body } = await cadre.send('GET', `${base}/agents/${agent_id}/tasks?status=${status}`)
@@ -40,7 +40,7 @@ async function taskOf(agent_id: string, status = 'completed', count = 1): Promis
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** Hands a file to a field as a person does who drops it there, or pastes it. */
+/** Drops or pastes a file onto a field like a user. */
 async function give(field: Locator, how: 'drop' | 'paste', name: string, base64 = png): Promise<void> {
   await field.evaluate(
     (target: any, [type, filename, data]) => {
@@ -54,7 +54,7 @@ async function give(field: Locator, how: 'drop' | 'paste', name: string, base64 
   )
 }
 
-/** Waits until a picture is there: loaded, and not only named. */
+/** Waits until a picture is loaded. */
 async function isShown(page: Page, name: string): Promise<void> {
   const picture = page.getByRole('img', { name }).first()
   await eventually(() => picture.evaluate((image: any) => image.naturalWidth === 1), 60_000)

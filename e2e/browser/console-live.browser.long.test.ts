@@ -9,10 +9,10 @@ import { isLongRun } from '../../server/test/long-run.ts'
 import { inBrowser } from './chromium.ts'
 import { checkPage, checkScreen, chooseAgent, startConsoleProcess, type TestConsoleProcess } from './console.ts'
 
-/** What the browser says when the service is away; nothing else is allowed then. */
+/** Messages of the browser while the service is down; no others are allowed then. */
 const away = /Failed to load resource: (net::ERR_|the server responded with a status of 503)/
 
-/** Lines of a log that one statement writes. */
+/** Number of log lines that one statement writes. */
 const batch_lines = 10_000
 
 let cadre: TestConsoleProcess
@@ -93,7 +93,7 @@ test(
     }
     assert.deepEqual(await everyRow(page, 'Events', kept.length), kept)
 
-    // What a page that is opened later fails to read, it reads again.
+    // A page that is opened later retries failed reads.
     let failed = 0
     await page.route(/\/events\?.*offset=0/, async (route) => {
       if ((await page.getByRole('alert').count()) > 0) return route.fallback()
@@ -110,7 +110,7 @@ test(
   },
 )
 
-/** Scrolls through a list of any length and gives its rows in their order; fails where one is there twice at a time. */
+/** Scrolls through a list of any length and returns its rows in order; fails if a row appears twice at a time. */
 async function everyRow(page: Page, label: string, count: number): Promise<string[]> {
   const list = page.getByRole('region', { name: label })
   const seen = new Map<number, string>()
@@ -125,7 +125,7 @@ async function everyRow(page: Page, label: string, count: number): Promise<strin
         Number(row.getAttribute('data-sequence')),
         `${row.getAttribute('data-sequence')} ${row.getAttribute('data-type')}`,
       ])
-      // On by less than a screen, once all that is in sight is read.
+      // Scrolls by less than a screen after reading all visible rows.
       if (found.length === element.querySelectorAll('li').length) element.scrollBy(0, element.clientHeight / 2)
       return found
     })
@@ -198,7 +198,7 @@ test(
   'the logs of all agents are read as one; lines stand among others, are copied, and go on after the service was away',
   inBrowser,
   async () => {
-    // Idle agents: their logs hold only what is written here.
+    // The agents are idle, so that their logs contain only the lines written here.
     const { id } = (await cadre.send('POST', '/api/v1/projects', { body: { name: 'logs' } })).body
     const [north, south] = ['north', 'south'].map((name) => ({ name, id: newId('agent') }))
     for (const agent of [north!, south!])
@@ -214,7 +214,7 @@ test(
       select 'log_' || lpad(n::text, 9, '0'), ${agent_id}, ${now}::timestamptz - make_interval(secs => (${all} + 10000 - n) * 0.01),
         case when n % ${quarter}::int = 0 then 'error' else 'info' end, 'line ' || n
       from generate_series(${from}::int, ${to}::int, 2) n`
-    // Few enough at a time for the bound on a statement.
+    // Few enough at a time for the timeout of a statement.
     for (let from = 1; from <= all; from += batch_lines)
       for (const [at, agent] of [north!, south!].entries())
         await write(agent.id, from + at, Math.min(all, from + batch_lines - 1))
@@ -303,7 +303,7 @@ test(
     await cadre.service.end('SIGKILL')
     await page.keyboard.press('r')
     await page.getByRole('alert').first().waitFor()
-    // Another version comes back: the note says so, and nothing that could not be had is missing any more.
+    // Another version is served: the note says so, and all files can be loaded again.
     await page.route('**/api/v1/status', async (route) => {
       const response = await route.fetch().catch(() => undefined)
       if (!response) return route.abort()
@@ -318,7 +318,7 @@ test(
 
 const count = (lines: number): string => lines.toLocaleString('en')
 
-/** Has a page come into sight, or go out of it, as a tab does: a browser without a window shows all of its pages. */
+/** Makes a page visible or hidden like a tab: a headless browser shows all of its pages. */
 async function show(page: Page, isShown: boolean): Promise<void> {
   await page.evaluate(`
     Object.defineProperty(document, 'hidden', { configurable: true, value: ${!isShown} })

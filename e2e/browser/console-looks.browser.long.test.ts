@@ -11,7 +11,10 @@ let agent: string
 let done: string
 let other: string
 
-/** Shifts of the layout that no user caused, summed up as browsers do. Up to 0.1 counts as good for users; a fifth of that is ours. */
+/**
+ * Shifts of the layout that no user caused, summed up as browsers do. Up to 0.1 counts as good for users; a fifth of
+ * that is ours.
+ */
 const shiftMax = 0.02
 
 before(async () => {
@@ -44,7 +47,7 @@ async function run(agent_id: string, input: string, status: string): Promise<str
   return id
 }
 
-/** Chooses a preference, and waits until the service has it. */
+/** Sets a preference, and waits until the service has stored it. */
 async function choosePreference(page: Page, label: string, choice: string): Promise<void> {
   const saved = page.waitForResponse(
     (answer) => answer.url().endsWith('/auth/preferences') && answer.request().method() === 'PUT',
@@ -66,7 +69,7 @@ test(
       .getByText(/\w{3} \d\d, 2026, \d\d:\d\d:\d\d [AP]M/)
       .first()
       .waitFor()
-    // Held back, so that the copy of this browser alone says how the page looks.
+    // The request is delayed, so that only the browser's copy determines how the page looks.
     await other.route('**/auth/preferences', () => {})
     await other.reload()
     await other.locator('html[data-theme=dark]').waitFor()

@@ -94,7 +94,7 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
   await page.getByRole('link', { name: 'billing' }).click()
   await page.getByText('In use: ').waitFor()
   await dialog(page).getByText('from 127.0.0.1').waitFor()
-  // What would break is said before a scope is taken away.
+  // Consequences are shown before a scope is removed.
   await page.getByText('2 operations were called').waitFor()
   await dialog(page).getByRole('radio', { name: 'Run tasks' }).check()
   await dialog(page).getByText('listProjects needs projects:read').waitFor()
@@ -151,7 +151,7 @@ test(
     assert.equal(again.headers['webhook-id'], request!.headers['webhook-id'])
     await page.getByText('answered 204', { exact: true }).first().waitFor()
 
-    // What the receiver got is checked by the page, right and wrong.
+    // The page verifies deliveries, with a valid and an invalid signature.
     await page.getByRole('link', { name: receiver.url('/hook') }).click()
     await page.getByText('Verify a signature').click()
     const headers = Object.entries(again.headers).map(([name, value]) => `${name}: ${String(value)}`)

@@ -13,7 +13,7 @@ let provider: Server
 let base_url: string
 const keys: unknown[] = []
 
-/** Lists models where the request has the second key. */
+/** Lists models if the request has the second key. */
 function answer({ headers }: IncomingMessage): { status: number; body: string } {
   keys.push(headers.authorization)
   const isKnown = headers.authorization === `Bearer ${secondKey}`

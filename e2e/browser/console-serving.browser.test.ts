@@ -9,7 +9,7 @@ import { fillSignIn, startConsole, type TestConsole } from './console.ts'
 let cadre: TestConsole
 let proxy: Server
 let project: string
-/** The service as people reach it: below a path that the proxy takes away. */
+/** The service below a path that a proxy strips. */
 let outside: string
 
 before(async () => {
@@ -82,7 +82,7 @@ test('the first load is at most 300 KB, compressed by gzip', inBrowser, async ()
   assert.ok(bytes > 50_000 && bytes <= 300_000, `${bytes} bytes in ${files.length} files`)
 })
 
-/** What comes over the line for a file, in bytes. */
+/** Transferred bytes of a file. */
 async function compressedSize(url: string): Promise<number> {
   const asked = request(url, { headers: { 'accept-encoding': 'gzip' } }).end()
   const [answer] = (await once(asked, 'response')) as [IncomingMessage]

@@ -34,10 +34,10 @@ const forms: { path: string; field: string; within?: 'dialog' }[] = [
   { path: '//settings/preferences', field: 'Name' },
 ]
 
-/** What is typed into fields that do not take any text. */
+/** Valid text for fields that do not accept every text. */
 const texts: Record<string, string> = { 'US dollars': '12', 'E-mail address': 'kim@example.com' }
 
-/** Pages of a project that say whether they are live. */
+/** Pages of a project that show whether they are live. */
 const livePages = [
   '',
   '/agents',
@@ -76,7 +76,7 @@ after(() => cadre?.stop())
 test('a session that ends under a form leaves what was typed in it, on every page with a form', inBrowser, async () => {
   const { at } = await fill(cadre)
   const page = await cadre.open('/projects', { allowed: refused, hasClock: true })
-  // Leaving a form asks whether to discard what was typed.
+  // Leaving a form asks whether to discard the input.
   page.on('dialog', (dialog) => void dialog.accept())
   const end = () => cadre.sql`update session set expires_at = now() - interval '1 minute'`
   const renew = () => cadre.sql`update session set expires_at = now() + interval '30 days'`

@@ -7,19 +7,21 @@ import { createProject } from '../../server/test/fixtures.ts'
 import { inBrowser } from './chromium.ts'
 import { checkPage, startConsole, type TestConsole } from './console.ts'
 
-/** A frame at 60 a second. */
+/** Duration of a frame at 60 per second. */
 const frame_ms = 1000 / 60
-/** How long the page may work for a click until something is drawn, on a machine that does `reference` in `reference_ms`. */
+/**
+ * Maximum work of the page between a click and the next frame, on a machine that runs `reference` in `reference_ms`.
+ */
 const click_ms = 100
 const reference_ms = 40
-/** Work of a browser's kind: objects, texts and sorting. Gives its milliseconds, the least of five times. */
+/** Work like a browser's: objects, texts and sorting. Returns its milliseconds, the least of five runs. */
 const reference = `Math.min(...Array.from({ length: 5 }, () => {
   const began = performance.now()
   const all = Array.from({ length: 60000 }, (_, n) => ({ n, text: 'line ' + ((n * 7919) % 60000) }))
   JSON.stringify(all.sort((one, other) => (one.text < other.text ? -1 : 1)))
   return performance.now() - began
 }))`
-/** The sum of layout shifts that no user notices. */
+/** Largest sum of layout shifts that users do not notice. */
 const shiftMax = 0.02
 
 const agents = 10_000
@@ -44,7 +46,7 @@ before(async () => {
     async () => (await cadre.sql`select 1 from agent where id = ${talker} and status = 'running'`).length === 1,
   )
   const started = new Date().toISOString()
-  // Few enough at a time for the bound on a statement.
+  // Few enough at a time for the timeout of a statement.
   for (let from = 1; from <= lines; from += 10_000)
     await cadre.sql`
       insert into agent_log (id, agent_id, timestamp, level, message, context)
@@ -76,7 +78,7 @@ test('a click takes at most 100 milliseconds of work, and nothing jumps', inBrow
   const main = page.getByRole('navigation', { name: 'Main' })
   const row = page.getByRole('checkbox', { name: /^Select worker-/ }).first()
   await row.waitFor()
-  // What is clicked first is loaded first: a second look is what is measured.
+  // The first click loads the code; the second one is measured.
   const walk = async (): Promise<void> => {
     for (const [name, until] of [
       ['Tasks', 'Tasks'],
@@ -137,7 +139,7 @@ interface TraceEvent {
   args: { data?: { type?: string; duration?: number; score?: number; had_recent_input?: boolean }; name?: string }
 }
 
-/** What the browser's own trace has of something that is done. */
+/** The browser's trace of an action. */
 async function traced(page: Page, act: () => Promise<void>): Promise<TraceEvent[]> {
   const browser = page.context().browser()!
   await browser.startTracing(page, {
@@ -150,7 +152,10 @@ async function traced(page: Page, act: () => Promise<void>): Promise<TraceEvent[
   return trace.traceEvents
 }
 
-/** What the main thread of the page did, with the time of the processor that it took: other processes of the machine take none of it. */
+/**
+ * What the main thread of the page did, with the time of the processor that it took: other processes of the machine
+ * take none of it.
+ */
 function tasksOf(events: readonly TraceEvent[]): { ts: number; dur: number; tdur: number }[] {
   const mains = events.filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain')
   const pids = new Set(mains.map(({ pid }) => pid))

@@ -30,7 +30,7 @@ test('a newcomer has a project, an agent and the end of a first task within a mi
   await page.getByRole('button', { name: 'Send a test task' }).click()
   await page.getByText('completed').first().waitFor()
   assert.ok(performance.now() - began_ms < 60_000)
-  // The list ticks itself by what a program does, too.
+  // The list also ticks steps that a program has done.
   await cadre.send('GET', '/api/v1/hello')
   await page.getByRole('heading', { name: /^Run it from your code ?: done/ }).waitFor()
   await checkScreen(page, 'first-steps')
@@ -68,7 +68,7 @@ test(
   'a change of an agent that the service refuses is shown at its field; one that is made can be undone',
   inBrowser,
   async () => {
-    // The refusal is the test's own doing.
+    // The test causes the refusal.
     const page = await cadre.open(`${project}/agents`, { allowed: /400/ })
     await page.getByRole('link', { name: 'echo' }).click()
     await page.getByRole('heading', { name: /echo/ }).waitFor()
@@ -234,7 +234,7 @@ test('keys lead through the console, and are inactive while the user types', inB
   checkPage(page)
 })
 
-/** Goes to an address as a link from elsewhere does. */
+/** Opens an address like a link from another site. */
 async function goTo(page: Page, path: string): Promise<void> {
   await page.goto(new URL(path, cadre.url).href)
 }

@@ -435,7 +435,7 @@ test('many thousand lines of a log scroll, and what comes meanwhile moves nothin
       select 'log_' || lpad(n::text, 9, '0'), ${talker.id}, ${started}::timestamptz - make_interval(secs => (${all} - n) * 0.01),
         case when n % 1000 = 0 then 'error' else 'info' end, 'line ' || n, jsonb_build_object('n', n)
       from generate_series(${from}::int, ${to}::int) n`
-  // Few enough at a time for the bound on a statement.
+  // Few enough at a time for the timeout of a statement.
   for (let from = 1; from < all; from += 10_000) await write(from, Math.min(from + 9_999, all - 10))
   await cadre.sql`analyze agent_log`
   const page = await cadre.open(`/p/${project}/logs?agent=${talker.id}`, { hasClock: true })

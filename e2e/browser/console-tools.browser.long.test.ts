@@ -26,7 +26,7 @@ after(() => cadre?.stop())
 const screen = (page: Page, name: string) => checkScreen(page, name, { isOnTablet: true })
 const reached = (page: Page, name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
 
-/** Does what a button does with the keyboard alone: the focus comes by Tab. */
+/** Presses a button with the keyboard only, reaching it by Tab. */
 async function press(page: Page, name: string): Promise<void> {
   await page.getByRole('button', { name, exact: true }).waitFor()
   for (let step = 0; step < 100; step++) {
