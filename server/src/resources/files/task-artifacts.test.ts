@@ -222,7 +222,7 @@ describe('files of run_javascript', () => {
     assert.deepEqual([list.name, list.media_type, list.sha256], ['list.csv', 'text/csv', digestOf('a,é')])
   })
 
-  it('run_javascript accepts at most twenty files, of text or bytes', async () => {
+  it('run_javascript saves at most twenty files, of text or bytes and of limited size', async () => {
     const many = await javascript(`for (let i = 0; ; i++) files.save('x' + i, String(i))`)
     assert.match(many.output.content, /may save at most 20 files/)
     assert.equal(many.output.artifacts.length, 20)

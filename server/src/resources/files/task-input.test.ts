@@ -148,7 +148,7 @@ describe('a picture in a message', () => {
     assert.deepEqual([other.status, other.body.error.details[0].max], [400, 1_048_576])
   })
 
-  it('a picture of 100,000 by 100,000 pixels is never decoded', async () => {
+  it('a picture of 100,000 by 100,000 pixels is accepted, because pictures are not decoded', async () => {
     const header = Buffer.from(png)
     header.writeUInt32BE(100_000, 16)
     header.writeUInt32BE(100_000, 20)

@@ -244,7 +244,7 @@ describe('a retry', () => {
 })
 
 describe('a wait', () => {
-  it('a message right after an answer is read before the next call, not as part of the answer', async () => {
+  it('a read right after an answer returns the next question, not the answered one', async () => {
     const agent = await newAgent({ tools: ['request_input'] })
     const again = { tool_calls: [{ name: 'request_input', arguments: { question: 'And now?' } }] }
     for (let round = 0; round < 5; round += 1) {

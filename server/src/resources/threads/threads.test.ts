@@ -65,7 +65,7 @@ describe('threads', () => {
     assert.equal((await send('GET', `${base}/threads?agent_id=${other}`)).body.pagination.total, 1)
   })
 
-  it('a thread has the beginning of its first input as title, and its number of tasks', async () => {
+  it('a thread has the beginning of its first user message as title, and its number of tasks', async () => {
     const { id, title, tasks, last_task_at } = await makeThread()
     assert.deepEqual([title, tasks, last_task_at], [null, 0, null])
     const read = async () => (await send('GET', `${base}/threads/${id}`)).body
