@@ -153,7 +153,7 @@ describe('save_file', () => {
       const input = JSON.stringify([{ tool_calls: [call] }, { text: '{{tool_result}}' }])
       const { body } = await small.send('POST', `${path}/${saver.id}/tasks?wait=30`, { body: { input } })
       assert.deepEqual([body.status, body.output.artifacts], ['completed', undefined])
-      assert.match(body.output.content, /quota|room|most/i)
+      assert.match(body.output.content, /reached their size limit/)
       assert.equal((await small.sql`select 1 from file`).length, 0)
     } finally {
       await small.stop()
