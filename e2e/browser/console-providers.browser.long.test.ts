@@ -52,7 +52,7 @@ test(
     await dialog.getByLabel('Base URL').fill(base_url)
     await dialog.getByLabel('API key (optional)').fill(firstKey)
     await dialog.getByRole('button', { name: 'Add provider' }).click()
-    await dialog.getByText('is built in; choose another name').first().waitFor()
+    await dialog.getByText('is reserved for the built-in provider; choose another name').first().waitFor()
     await dialog.getByLabel('Name').fill('acme')
     await checkScreen(page, 'model-provider-new')
     await dialog.getByRole('button', { name: 'Add provider' }).click()

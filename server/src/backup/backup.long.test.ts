@@ -94,7 +94,7 @@ describe('a backup', () => {
     })
     await assert.rejects(
       backUp({ ...options, connection: from.settings, output }),
-      /PostgreSQL ended the backup: .*terminat/i,
+      /PostgreSQL ended the backup: /,
     )
     await assert.rejects(readArchive(file), BackupError)
   })

@@ -541,11 +541,17 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && /timeout|terminated|not queryable/i.test(error.message)
 }
 
+/** What the driver says of a statement in flight, and of one made after the loss. */
+const lostMessages = new Set([
+  'Connection terminated unexpectedly',
+  'Client has encountered a connection error and is not queryable',
+])
+
 /** Whether a statement failed because its connection ended: by PostgreSQL, an administrator or the network. */
 export function isConnectionLost(error: unknown): boolean {
   const state = sqlState(error)
   if (state !== undefined) return /^(57P0[123]|08...|ECONNRESET|EPIPE)$/.test(state)
-  return error instanceof Error && error.message === 'Connection terminated unexpectedly'
+  return error instanceof Error && lostMessages.has(error.message)
 }
 
 /** The name of the constraint that a statement violated; undefined for another error. */

@@ -144,7 +144,7 @@ describe('files in an S3-compatible store', () => {
 
   it('an S3-compatible store needs all of its settings', () => {
     const { CADRE_FILES_S3_SECRET_ACCESS_KEY: _secret, ...some } = settings
-    assert.throws(() => readConfig(some), /CADRE_FILES_S3_SECRET_ACCESS_KEY: it is not set/)
+    assert.throws(() => readConfig(some), /CADRE_FILES_S3_SECRET_ACCESS_KEY: it is unset/)
     assert.throws(() => readConfig({ CADRE_FILES_S3_ENDPOINT: 'https://s3.example.com' }), /CADRE_FILES_S3_BUCKET/)
   })
 })

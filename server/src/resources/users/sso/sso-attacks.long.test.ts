@@ -157,13 +157,13 @@ describe('an ID token is refused', () => {
     'without an end': [/"exp"/, { id_token: without('exp') }],
     'without a subject': [/"sub"/, { id_token: without('sub') }],
     'with a number as its subject': [/"sub"/, { id_token: claims({ sub: 42 }) }],
-    'with an empty subject': [/the subject is none/, { id_token: claims({ ...profile, sub: '' }) }],
+    'with an empty subject': [/the subject or issuer is empty/, { id_token: claims({ ...profile, sub: '' }) }],
     'with a subject that is too long': [
-      /the subject is none/,
+      /the subject or issuer is empty/,
       { id_token: claims({ ...profile, sub: 'x'.repeat(256) }) },
     ],
     'with a subject that cannot be kept': [
-      /the subject is none/,
+      /the subject or issuer is empty/,
       { id_token: claims({ ...profile, sub: 'a\u0000b' }) },
     ],
     'with another subject than the userinfo': [/"sub" property/, { id_token: claims({ sub: 'known-okta' }) }],
@@ -248,7 +248,7 @@ describe('what the browser brings back is refused', () => {
   it('a callback is refused in a browser that began no sign-in', async () => {
     const stranger = new Browser(service.url)
     const { callback } = await prepared()
-    assertRefused(await stranger.get(callback.href), 400, stranger, /Begin again/)
+    assertRefused(await stranger.get(callback.href), 400, stranger, /Start again/)
   })
 
   it('a callback is refused in a browser that began another sign-in', async () => {
@@ -424,7 +424,7 @@ describe('a provider that does not answer', () => {
       browser.get('/api/v1/auth/sso/okta'),
       signInAtSilent(),
     ])
-    assertRefused(there, 504, browser, /did not answer in time/)
+    assertRefused(there, 504, browser, /did not respond in time/)
     assertRefused(answer, 504, back)
 
     async function signInAtSilent() {
