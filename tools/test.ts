@@ -13,9 +13,9 @@ import { makeTemporaryFolder } from './tests/temporary.ts'
 
 /**
  * Processes that run tests at a time: two for each of two processors, because tests wait for signals, commits, browsers and the ends of
- * leases half of their time. Long tests wait more: for processes that start, and for time limits.
+ * leases half of their time.
  */
-const processesAtOnce = { short: 4, long: 6 }
+const processesAtOnce = 4
 
 /** How many of these begin with browser tests. */
 const browsersAtOnce = 2
@@ -125,8 +125,7 @@ async function runAll({ together, quiet }: TestPlan, env: NodeJS.ProcessEnv, inF
       await run(files)
     }
   }
-  const length = processesAtOnce[isLong ? 'long' : 'short']
-  await Promise.all(Array.from({ length }, (_, nth) => work(nth < browsersAtOnce)))
+  await Promise.all(Array.from({ length: processesAtOnce }, (_, nth) => work(nth < browsersAtOnce)))
   for (const files of quiet) if (!stopping.signal.aborted) await run(files)
   return results
 }
