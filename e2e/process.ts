@@ -16,6 +16,9 @@ export const cadreScript = join(compiled ?? root, 'cadre.mjs')
 /** The command line that starts the service, without the words that follow. */
 const serve = [process.execPath, ...(compiled === undefined ? ['start.mjs'] : [cadreScript, 'serve'])] as const
 
+/** Starts the service from the sources, where a module of a test must share packages with it: a compiled program bundles them. */
+export const serveFromSources: [string, ...string[]] = [process.execPath, join(root, 'start.mjs')]
+
 /** A service as a separate process, started as users start it. */
 export interface RunningService {
   process: ChildProcess

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Reply, sender } from '../../../server/test/harness.ts'
-import { startProcess } from '../../process.ts'
+import { serveFromSources, startProcess } from '../../process.ts'
 import type { Run } from '../fault.ts'
 import type { Environment } from '../environment.ts'
 
@@ -31,7 +31,7 @@ export async function dieAt(
       CADRE_FAILPOINT: `${point}:exit`,
       CADRE_DATA_DIR: `/nowhere/failpoint-${++count}`,
     },
-    { args: ['--role', 'api'] },
+    { command: [...serveFromSources, '--role', 'api'] },
   )
   run.atEnd(() => service.end('SIGKILL'))
   const ended = once(service.process, 'exit') as Promise<[number | null, string | null]>
