@@ -53,6 +53,8 @@ const files = async (): Promise<{ whole: number; begun: number }> => {
 
 /** Ends what the killed service left in PostgreSQL, and returns how many sessions that were. */
 const endOtherSessions = async (): Promise<number> => {
+  // A transaction sees the sessions as it first looked at them.
+  await client.query('select pg_stat_clear_snapshot()')
   const { rows } = await client.query(`select count(pg_terminate_backend(pid))::int as n from pg_stat_activity
     where backend_type = 'client backend' and pid <> pg_backend_pid() and datname = current_database()`)
   return rows[0].n
