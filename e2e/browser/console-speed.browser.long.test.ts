@@ -103,15 +103,12 @@ test('a click takes at most 100 milliseconds of work, and nothing jumps', inBrow
   }
   await walk()
   const slower = Math.max(1, (await page.evaluate<number>(reference)) / reference_ms)
-  const events = await traced(page, walk)
-  const tasks = tasksOf(events)
-  const clicks = events
-    .filter(({ name, ph, args }) => name === 'EventTiming' && ph === 'b' && args.data?.type === 'click')
-    .map(({ ts, args }) => {
-      const took_ms = args.data?.duration ?? 0
-      const during = tasks.filter((task) => task.ts + task.dur >= ts && task.ts <= ts + took_ms * 1000)
-      return { took_ms, work_ms: sum(during.map(({ tdur }) => tdur / 1000)) }
-    })
+  const walks = [await traced(page, walk), await traced(page, walk)]
+  const [some = [], others = []] = walks.map(clicksOf)
+  assert.equal(some.length, others.length, 'two walks have the same clicks')
+  // Noise of the machine only adds, and rarely to the same click twice.
+  const clicks = some.map((click, at) => (click.work_ms < others[at]!.work_ms ? click : others[at]!))
+  const events = walks.flat()
   const shifts = events.filter(({ name, args }) => name === 'LayoutShift' && args.data?.had_recent_input === false)
   const shifted = sum(shifts.map(({ args }) => args.data?.score ?? 0))
   const list = (of: number[]): string => of.map(Math.round).join(', ')
@@ -126,6 +123,18 @@ test('a click takes at most 100 milliseconds of work, and nothing jumps', inBrow
   checkPage(page)
   await page.context().close()
 })
+
+/** The clicks of a trace: how long each took, and how much of that the page worked. */
+function clicksOf(events: readonly TraceEvent[]): { took_ms: number; work_ms: number }[] {
+  const tasks = tasksOf(events)
+  return events
+    .filter(({ name, ph, args }) => name === 'EventTiming' && ph === 'b' && args.data?.type === 'click')
+    .map(({ ts, args }) => {
+      const took_ms = args.data?.duration ?? 0
+      const during = tasks.filter((task) => task.ts + task.dur >= ts && task.ts <= ts + took_ms * 1000)
+      return { took_ms, work_ms: sum(during.map(({ tdur }) => tdur / 1000)) }
+    })
+}
 
 interface TraceEvent {
   name: string
