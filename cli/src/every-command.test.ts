@@ -100,6 +100,28 @@ test('the example of every command with a body matches the contract', { timeout:
   assert.ok(sends.length > 25)
 })
 
+test('--dry-run of commands with code of their own prints the method, path and body of the request', async () => {
+  const file = join(home, 'value.txt')
+  await writeFile(file, 'nine byte')
+  const project = '/api/v1/projects/7'
+  for (const [line, expected] of [
+    ['agents resume agent_1', { path: `${project}/agents/agent_1/start` }],
+    ['approvals approve appr_1', { path: `${project}/approvals/appr_1/resolve`, body: { decision: 'approve' } }],
+    ['approvals deny appr_1', { path: `${project}/approvals/appr_1/resolve`, body: { decision: 'reject' } }],
+    ['credentials connect cred_1', { path: `${project}/credentials/cred_1/authorize` }],
+    [`files upload ${file}`, { path: `${project}/files`, body: { name: 'value.txt', bytes: 9 } }],
+    ['tasks run agent_1 Hello', { path: `${project}/agents/agent_1/tasks`, body: { input: 'Hello' } }],
+  ] as const) {
+    const { code, stdout, stderr } = await runner.run([...line.split(' '), '--project', '7', '--dry-run'], env)
+    assert.equal(code, 0, `${line}\n${stderr}`)
+    assert.deepEqual(JSON.parse(stdout), { method: 'POST', ...expected }, line)
+  }
+  const { stdout } = await runner.run(['webhooks', 'trigger', 'agent.failed', 'wh_1', '--dry-run'], env)
+  assert.deepEqual(JSON.parse(stdout), [
+    { method: 'POST', path: '/api/v1/webhooks/wh_1/test', body: { event: 'agent.failed' } },
+  ])
+})
+
 /** Arguments of a command for the sample of an operation: each member of the body as an option. */
 async function lineOf(operation: Operation, commandName: string): Promise<string[]> {
   const sample = await samples.of(operation)

@@ -1,3 +1,4 @@
+import { requestOf } from '../../dry-run.ts'
 import { define, type AddCommand } from '../../define.ts'
 
 /** `cadre agents resume`. */
@@ -8,7 +9,7 @@ export const addAgentsResume: AddCommand = (program) =>
     args: ['<agent_id>'],
     examples: ['cadre agents resume agent_01jcm3x5v8f9a2b4c6d8e0g2h4'],
     async run(context, [agent_id = '']) {
-      if (context.options.dryRun) return context.out.json({ method: 'POST', start: agent_id })
+      if (context.options.dryRun) return context.out.json(await requestOf(context, 'startAgent', [agent_id]))
       context.out.entry(await context.client().agents.start(await context.project(), agent_id))
     },
   })

@@ -1,3 +1,4 @@
+import { requestOf } from '../../dry-run.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { json, text } from '../../operations/fields.ts'
 import { UsageError } from '../../failure.ts'
@@ -19,7 +20,8 @@ export const addApprovalsApprove: AddCommand = (program) =>
         ...(typeof reason === 'string' ? { reason } : {}),
         ...(typeof result === 'string' ? { result: await text(result) } : {}),
       }
-      if (context.options.dryRun) return context.out.json({ approval_id, body })
+      if (context.options.dryRun)
+        return context.out.json(await requestOf(context, 'resolveApproval', [approval_id], body))
       context.out.entry(await context.client().approvals.resolve(await context.project(), approval_id, body))
     },
   })

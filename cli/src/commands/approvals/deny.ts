@@ -1,3 +1,4 @@
+import { requestOf } from '../../dry-run.ts'
 import { define, type AddCommand } from '../../define.ts'
 
 /** `cadre approvals deny`. */
@@ -9,7 +10,8 @@ export const addApprovalsDeny: AddCommand = (program) =>
     examples: ["cadre approvals deny appr_01jcm3x5v8f9a2b4c6d8e0g2h4 --reason 'This order has been shipped.'"],
     async run(context, [approval_id = ''], { reason }) {
       const body = { decision: 'reject' as const, ...(typeof reason === 'string' ? { reason } : {}) }
-      if (context.options.dryRun) return context.out.json({ approval_id, body })
+      if (context.options.dryRun)
+        return context.out.json(await requestOf(context, 'resolveApproval', [approval_id], body))
       context.out.entry(await context.client().approvals.resolve(await context.project(), approval_id, body))
     },
   }).option('--reason <text>', 'Why.')

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { APIConnectionError } from '#sdk/errors.ts'
 import { openBrowser } from '../../config/loopback.ts'
+import { requestOf } from '../../dry-run.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { CommandFailure } from '../../failure.ts'
 import { untilInterrupted } from '../../interrupt.ts'
@@ -19,8 +20,9 @@ export const addCredentialsConnect: AddCommand = (program) =>
     args: ['<credential_id>'],
     examples: ['cadre credentials connect cred_01jcm3x5v8f9a2b4c6d8e0g2h4'],
     async run(context, [credential_id = '']) {
+      if (context.options.dryRun)
+        return context.out.json(await requestOf(context, 'authorizeCredential', [credential_id]))
       const project = await context.project()
-      if (context.options.dryRun) return context.out.json({ method: 'POST', credential_id })
       const { credentials } = context.client()
       await untilInterrupted(async (signal) => {
         const before = await credentials.get(project, credential_id, { signal })

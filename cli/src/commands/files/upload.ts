@@ -1,3 +1,4 @@
+import { requestOf } from '../../dry-run.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import { fileToSend } from '../../streams/upload.ts'
@@ -12,8 +13,9 @@ export const addFilesUpload: AddCommand = (program) =>
     async run(context, [path = ''], given) {
       const file = await fileToSend(path)
       const name = typeof given.name === 'string' ? given.name : file.name
+      if (context.options.dryRun)
+        return context.out.json(await requestOf(context, 'createFile', [], { name, bytes: file.content.size }))
       const project = await context.project()
-      if (context.options.dryRun) return context.out.json({ method: 'POST', path, name, bytes: file.content.size })
       const client = context.client()
       context.out.entry(
         await untilInterrupted(async (signal) => client.files.upload(project, file.content, { name }, { signal })),

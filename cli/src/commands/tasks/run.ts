@@ -4,6 +4,7 @@ import { createTask } from '#contract/tasks/tasks.ts'
 import { APIConnectionError } from '#sdk/errors.ts'
 import type { NewTask } from '#sdk/types.ts'
 import { confirm } from '../../ask.ts'
+import { requestOf } from '../../dry-run.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { Interrupted, UnknownOutcome, UsageError } from '../../failure.ts'
 import { addFields, addJsonField, readFields, readOnce, type Schema } from '../../operations/fields.ts'
@@ -104,11 +105,11 @@ export const addTasksRun: AddCommand = (program) => {
       const { idempotencyKey, data: dataOnly = false } = given
       const asked = await bodyOf(commandName, given)
       const toSend = await filesOf(given)
-      const project = await context.project()
       if (context.options.dryRun) {
         const named = toSend.map(({ name }) => ({ id: `<id of ${name}>`, name }))
-        return context.out.json({ method: 'POST', agent_id, body: withFiles(asked, named) })
+        return context.out.json(await requestOf(context, 'createTask', [agent_id], withFiles(asked, named)))
       }
+      const project = await context.project()
       const client = context.client()
       const key = typeof idempotencyKey === 'string' ? idempotencyKey : randomUUID()
       const uploaded: { id: string; name: string }[] = []

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { deliveredEvents, testWebhook } from '#contract/resources/deliveries.ts'
 import { testEventName } from '#contract/events/events.ts'
+import { requestOf } from '../../dry-run.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { CommandFailure, UsageError } from '../../failure.ts'
 import { listeningHere } from '../../streams/listening-records.ts'
@@ -27,7 +28,8 @@ export const addWebhooksTrigger: AddCommand = (program) =>
           'No `cadre webhooks listen` runs on this machine, and no webhook was given.',
           `cadre webhooks listen --forward-to <url>, or cadre webhooks trigger ${event} <webhook_id>`,
         )
-      if (context.options.dryRun) return context.out.json(ids.map((id) => ({ method: 'POST', webhook_id: id, event })))
+      if (context.options.dryRun)
+        return context.out.json(await Promise.all(ids.map((id) => requestOf(context, 'testWebhook', [id], { event }))))
       const client = context.client()
       for (const id of ids)
         // The service checks the name of the event, because it may be newer than this command.
