@@ -76,7 +76,7 @@ export interface TestDatabases {
 export function testDatabases(): TestDatabases {
   const closing: (() => Promise<void>)[] = []
   const open = ({ connection, drop }: { connection: Connection; drop(): Promise<void> }): Database => {
-    const database = openDatabase({ connection, connectionsMax: 4, onError: () => {} })
+    const database = openDatabase({ connection, connectionsMax: 4, timeoutMultiplier: 5, onError: () => {} })
     closing.push(drop, database.close)
     return database
   }
