@@ -100,7 +100,7 @@ test('the example of every command with a body matches the contract', { timeout:
   assert.ok(sends.length > 25)
 })
 
-test('--dry-run of commands with code of their own prints the method, path and body of the request', async () => {
+test('--dry-run of a hand-written command prints the method, path and body of its request', async () => {
   const file = join(home, 'value.txt')
   await writeFile(file, 'nine byte')
   const project = '/api/v1/projects/7'

@@ -92,10 +92,7 @@ describe('a backup', () => {
       await from.sql`
         select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'cadre backup' and datname = current_database()`
     })
-    await assert.rejects(
-      backUp({ ...options, connection: from.settings, output }),
-      /PostgreSQL ended the backup: /,
-    )
+    await assert.rejects(backUp({ ...options, connection: from.settings, output }), /PostgreSQL ended the backup: /)
     await assert.rejects(readArchive(file), BackupError)
   })
 

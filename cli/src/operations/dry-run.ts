@@ -1,6 +1,6 @@
 import { operations } from '#contract/operations.ts'
 import { fillPath } from '#sdk/operation.ts'
-import type { Context } from './context.ts'
+import type { Context } from '../context.ts'
 
 /** A request as `--dry-run` prints it. */
 export interface DryRequest {
