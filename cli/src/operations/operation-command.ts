@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
 import { isIdempotent, type Operation } from '#contract/core/operation.ts'
-import { fillPath } from '#sdk/operation.ts'
 import { List } from '#sdk/pages.ts'
 import type { Task } from '#sdk/types.ts'
 import { confirmByName } from '../ask.ts'
@@ -20,6 +19,7 @@ import {
   text,
 } from './fields.ts'
 import { define } from '../define.ts'
+import { pathOf } from './request.ts'
 import { download } from '../streams/download.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { dataOnlyText, writeData } from '../streams/watching.ts'
@@ -77,7 +77,7 @@ async function run(
   args: readonly (string | undefined)[],
   options: CommonOptions & Record<string, unknown>,
 ): Promise<void> {
-  const path = await pathOf(operation.path, commandName, context, args)
+  const path = await pathOf(operation.path, context, args, commandName.startsWith('projects '))
   const query = operation.query ? await readFields(members(queryOf(operation)), options) : undefined
   const { body, made = {} } = operation.body ? await bodyOf(operation.body, context, options) : {}
   const { out } = context
@@ -138,20 +138,6 @@ function limitOf({ all, limit }: Record<string, unknown>): number {
   const max = Number(limit)
   if (!Number.isSafeInteger(max) || max < 1) throw new UsageError('--limit must be an integer of at least 1.')
   return max
-}
-
-async function pathOf(
-  path: string,
-  commandName: string,
-  context: Context,
-  args: readonly (string | undefined)[],
-): Promise<string> {
-  const given = [...args]
-  if (path.includes('{project_id}')) {
-    if (!commandName.startsWith('projects ')) given.unshift(undefined)
-    given[0] ??= await context.project()
-  }
-  return fillPath(path, given)
 }
 
 async function bodyOf(

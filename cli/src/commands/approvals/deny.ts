@@ -1,4 +1,4 @@
-import { requestOf } from '../../operations/dry-run.ts'
+import { requestOf } from '../../operations/request.ts'
 import { define, type AddCommand } from '../../define.ts'
 
 /** `cadre approvals deny`. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { APIConnectionError } from '#sdk/errors.ts'
 import { openBrowser } from '../../config/loopback.ts'
-import { requestOf } from '../../operations/dry-run.ts'
+import { requestOf } from '../../operations/request.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { CommandFailure } from '../../failure.ts'
 import { untilInterrupted } from '../../interrupt.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { deliveredEvents, testWebhook } from '#contract/resources/deliveries.ts'
 import { testEventName } from '#contract/events/events.ts'
-import { requestOf } from '../../operations/dry-run.ts'
+import { requestOf } from '../../operations/request.ts'
 import { define, type AddCommand } from '../../define.ts'
 import { CommandFailure, UsageError } from '../../failure.ts'
 import { listeningHere } from '../../streams/listening-records.ts'
