@@ -272,6 +272,11 @@ export class Problem extends Error {
   }
 }
 
+/** The code of a problem in the agents' API, which also names it where there is no error format. */
+export function codeOf({ kind }: Pick<Problem, 'kind'>): string {
+  return problems[kind].agents
+}
+
 /** Describes an invalid request in one sentence: the first issue, and the number of others. */
 export function summarize([first, ...others]: readonly Issue[]): string {
   if (!first) return problems.validation_error.message

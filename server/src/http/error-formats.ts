@@ -4,7 +4,7 @@ import { doorErrorFormats, doors, type DoorErrorFormat } from '#contract/core/do
 import { a2aHttpError, a2aRpcError } from '#contract/doors/a2a-errors.ts'
 import { mayPass, openaiError } from '#contract/doors/openai-errors.ts'
 import { operations } from '#contract/operations.ts'
-import { problems, summarize, type Issue, type Problem } from '#contract/core/problems.ts'
+import { codeOf, problems, summarize, type Issue, type Problem } from '#contract/core/problems.ts'
 
 /** The response to a request that failed. */
 export interface ErrorAnswer {
@@ -48,7 +48,7 @@ const errorFormats: Partial<Record<ErrorFormat, Render>> = {
   // The id is null because the request was refused before its JSON-RPC message was read.
   mcp: (problem, { request_id }) => {
     const { kind, message, status, details } = problem
-    const data = { code: problems[kind].agents, ...(details === undefined ? {} : { details }), request_id }
+    const data = { code: codeOf(problem), ...(details === undefined ? {} : { details }), request_id }
     const code = kind === 'invalid_json' ? -32700 : status >= 500 ? -32603 : -32600
     return answer(problem, { jsonrpc: '2.0', id: null, error: { code, message, data } })
   },

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem, problems } from '#contract/core/problems.ts'
+import { codeOf, Problem } from '#contract/core/problems.ts'
 import type { FormTokens } from './form-token.ts'
 import { html } from './html.ts'
 import { toProblem } from '../errors.ts'
@@ -138,11 +138,6 @@ function problemPage(problem: Problem, request_id: string): Page {
     code: codeOf(problem),
     request_id,
   })
-}
-
-/** The code of a problem in the error format `agents`. */
-export function codeOf({ kind }: Problem): string {
-  return problems[kind].agents
 }
 
 /** A page with an error, its code, and the request id, which the log has too. */

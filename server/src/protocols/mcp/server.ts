@@ -11,6 +11,7 @@ import {
   type ServerContext,
   type StandardSchemaV1,
 } from '@modelcontextprotocol/server'
+import { codeOf } from '#contract/core/problems.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { mcpBounds } from '#contract/doors/mcp.ts'
 import { hasScope, roleAllows } from '#contract/core/scopes.ts'
@@ -22,7 +23,7 @@ import type { McpCall } from './mcp-call.ts'
 import { listPublished } from './published.queries.ts'
 import { knowsTasks, mayElicit, takeAnswers, tasksExtension } from './settle.ts'
 import { refusal } from './task-answers.ts'
-import { codeOf, taskState } from './tasks-extension.ts'
+import { taskState } from './tasks-extension.ts'
 import type { DoorTool } from './door-tool.ts'
 import { doorTools } from './tools.ts'
 
@@ -81,7 +82,7 @@ function serverOf(context: Context, { era, authInfo }: McpRequestContext): Serve
     } catch (error) {
       const problem = problemOf(error)
       if (!problem) throw hidden(context, error)
-      return refusal(codeOf(problem.kind), problem.message)
+      return refusal(codeOf(problem), problem.message)
     }
   })
   taskMethods(server, call)
@@ -144,7 +145,7 @@ function taskMethods(server: Server, call: McpCall): void {
       } catch (error) {
         const problem = problemOf(error)
         if (!problem) throw hidden(call.context, error)
-        throw new ProtocolError(ProtocolErrorCode.InvalidParams, problem.message, { code: codeOf(problem.kind) })
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, problem.message, { code: codeOf(problem) })
       }
     }
   server.setRequestHandler(

@@ -1,5 +1,4 @@
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
-import { problems } from '#contract/core/problems.ts'
 import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import type { McpCall } from './mcp-call.ts'
 import { elicitations, openQuestions, questionOf } from './settle.ts'
@@ -44,9 +43,4 @@ function common({ context: { config } }: McpCall, task: TaskRow) {
     ttlMs: task_retention_days === 0 ? null : task_retention_days * day_ms,
     pollIntervalMs: pollInterval(task.created_at, Date.now()),
   }
-}
-
-/** The code of a problem in the agents' API. */
-export function codeOf(kind: keyof typeof problems): string {
-  return problems[kind].agents
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isObject } from '#contract/core/merge-patch.ts'
-import { Problem, problems } from '#contract/core/problems.ts'
+import { codeOf, Problem } from '#contract/core/problems.ts'
 import { roleAllows } from '#contract/core/scopes.ts'
 import { receiveDelivery } from '#contract/doors/hooks.ts'
 import { sourceDefinitions } from '#contract/doors/trigger-sources.ts'
@@ -61,7 +61,7 @@ export function hookRoutes(app: FastifyInstance, http: HttpContext, context: Con
         return new Answer(status, { delivery_id, task_id, status: became })
       } catch (error) {
         if (error instanceof Problem && error.status !== 404)
-          await noteError(sql, trigger.id, { code: problems[error.kind].agents, message: error.message })
+          await noteError(sql, trigger.id, { code: codeOf(error), message: error.message })
         throw error instanceof Problem && error.kind === 'agent_not_running' ? agentStopped(error) : error
       }
     },

@@ -1,7 +1,7 @@
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
-import type { Problem } from '#contract/core/problems.ts'
+import { codeOf, type Problem } from '#contract/core/problems.ts'
 import { renderProblem } from '../../../http/error-formats.ts'
-import { codeOf, errorPage } from '../../../http/pages/forms.ts'
+import { errorPage } from '../../../http/pages/forms.ts'
 import { pageHeaders, renderPage } from '../../../http/pages/page.ts'
 import { providerRequestOf } from './provider-bridge.ts'
 
