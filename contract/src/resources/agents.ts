@@ -113,6 +113,7 @@ export const DataSchema = (description: string) =>
       {
         type: 'object',
         additionalProperties: true,
+        'x-verbatim': true,
         description: `${description} JSON Schema 2020-12 of type \`object\`, without references to other documents.`,
       },
       bounds.data_schema_bytes,

@@ -167,6 +167,7 @@ const input = Type.Unsafe<TaskInput>({
     },
     inputObject,
   ],
+  'x-verbatim': true,
   description: 'The input: a text, messages, or an object if the agent has an `input_schema`.',
 })
 
@@ -694,6 +695,7 @@ export const eraseTasks = defineOperation({
   body: Type.Object({
     metadata: Type.Unsafe<Record<string, unknown>>({
       ...boundedJson({ type: 'object', additionalProperties: true, minProperties: 1 }, bounds.metadata_bytes),
+      'x-verbatim': true,
       description: 'Members that the `metadata` of the tasks contains.',
     }),
   }),

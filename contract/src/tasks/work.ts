@@ -191,7 +191,9 @@ export const beginWorkStep = defineOperation({
       description: "The tool or the model. `tool_policies` of the agent's configuration apply.",
     }),
     input: Type.Optional(
-      Type.Unsafe<unknown>(boundedJson({ description: 'Input of the step.' }, bounds.work_step_bytes)),
+      Type.Unsafe<unknown>(
+        boundedJson({ 'x-verbatim': true, description: 'Input of the step.' }, bounds.work_step_bytes),
+      ),
     ),
     safety: Type.Optional(
       Choice(toolSafeties, {
@@ -265,7 +267,14 @@ export const finishWorkStep = defineOperation({
   description:
     'Requires exactly one of `output` and `error`. Repeating the request with the same result gives the same response; with another result it fails with 409 `step_already_finished`. For a `model_call`, `usage` is counted and charged at the price of its model.',
   body: Type.Object({
-    output: Type.Optional(Type.Unsafe<unknown>(boundedJson({ description: 'The result.' }, bounds.work_step_bytes))),
+    output: Type.Optional(
+      Type.Unsafe<unknown>(
+        boundedJson(
+          { 'x-verbatim': true, 'x-null': true, description: 'The result: any JSON, also null.' },
+          bounds.work_step_bytes,
+        ),
+      ),
+    ),
     error: Type.Optional(workError),
     usage: Type.Optional(
       Type.Object({
@@ -355,7 +364,7 @@ export const completeWork = defineOperation({
   body: Type.Object({
     output: Type.Object({
       content: Type.String({ maxLength: bounds.work_step_bytes }),
-      data: Type.Optional(Type.Unsafe<unknown>(boundedJson({}, bounds.work_step_bytes))),
+      data: Type.Optional(Type.Unsafe<unknown>(boundedJson({ 'x-verbatim': true }, bounds.work_step_bytes))),
     }),
   }),
   body_example: { output: { content: 'We are open from nine to five.' } },

@@ -241,7 +241,14 @@ export const resolveToolCall = defineOperation({
   bucket: 'tool_calls.work',
   body: Type.Object({
     lease: Type.Optional(leaseToken),
-    output: Type.Optional(Type.Unsafe<unknown>(boundedJson({ description: 'The result.' }, bounds.tool_result_bytes))),
+    output: Type.Optional(
+      Type.Unsafe<unknown>(
+        boundedJson(
+          { 'x-verbatim': true, 'x-null': true, description: 'The result: any JSON, also null.' },
+          bounds.tool_result_bytes,
+        ),
+      ),
+    ),
     error: Type.Optional(
       Type.Object(
         {

@@ -91,6 +91,7 @@ const definitions = {
         Type.Unsafe<Record<string, unknown>>({
           type: 'object',
           additionalProperties: true,
+          'x-verbatim': true,
           description: 'An OpenAPI 3 document. Give this or `url`.',
         }),
       ),

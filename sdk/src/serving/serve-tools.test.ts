@@ -59,6 +59,15 @@ describe('served tools', () => {
     await serving
   })
 
+  it('a served tool that returns nothing resolves its call', async () => {
+    const stop = new AbortController()
+    const serving = client.tools.serve(project, { unsure: () => {} }, { signal: stop.signal, concurrency: 1 })
+    const task = await run(ask({ name: 'unsure', arguments: {} }))
+    assert.equal(task.output?.content, 'null')
+    stop.abort()
+    await serving
+  })
+
   it('a served tool whose result does not match its schema fails with the reason', async () => {
     const stop = new AbortController()
     const errors: unknown[] = []

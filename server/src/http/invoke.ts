@@ -39,7 +39,7 @@ export async function invoke(
   const here: Loading = { ...loading, params: given.params, header: () => undefined }
   const loaded = await handlers.load?.(here)
   authorizeRole(operation, principal)
-  const body = given.body && operation.method === 'POST' ? withoutNulls(operation, given.body) : given.body
+  const body = given.body && operation.method === 'POST' ? withoutNulls(operation.body, given.body) : given.body
   const valid = validate(operation, { query: given.query ?? {}, unknown: [], body })
   const handling = { ...here, loaded, ...valid } as Handling<AnyOperation, unknown>
   const result = await handlers.run(handling)

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
-import { mergePatch, isObject } from '#contract/core/merge-patch.ts'
+import { isObject } from '#contract/core/merge-patch.ts'
 import type { Operation } from '#contract/core/operation.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { invalid, Problem, summarize, type Issue } from '#contract/core/problems.ts'
@@ -45,15 +45,28 @@ function readBody(operation: Operation, request: FastifyRequest): unknown {
   if (issue) throw nameProblem(operation, body, issue) ?? invalid(issue)
   if (!isObject(body)) throw invalid({ field: 'body', message: 'must be an object', code: 'invalid_format' })
   // In a POST, null means absent. In an update, null clears a field, which the operation's schema allows (decision D17).
-  return operation.method === 'POST' ? withoutNulls(operation, body) : body
+  return operation.method === 'POST' ? withoutNulls(operation.body, body) : body
 }
 
-/** A body without null members, except inside members marked `x-verbatim`, where null is a value. */
-export function withoutNulls(operation: Operation, body: Record<string, unknown>): Record<string, unknown> {
-  const members = Object.entries(operation.body?.properties ?? {}) as [string, { 'x-verbatim'?: boolean }][]
-  const verbatim = members.filter(([name, schema]) => schema['x-verbatim'] && Object.hasOwn(body, name))
-  const stored = verbatim.map(([name]) => [name, body[name]] as const).filter(([, value]) => value !== null)
-  return { ...(mergePatch({}, body) as Record<string, unknown>), ...Object.fromEntries(stored) }
+/** What schemas of the contract say about null. */
+interface NullRules {
+  /** JSON of the caller, such as arguments and results: null inside it is a value. */
+  'x-verbatim'?: boolean
+  /** The member itself may be null, which is then a value. */
+  'x-null'?: boolean
+  properties?: Record<string, NullRules>
+}
+
+/** A body without null members (decision D17), except where null is a value. */
+export function withoutNulls(schema: object | undefined, body: Record<string, unknown>): Record<string, unknown> {
+  const { properties = {} } = (schema ?? {}) as NullRules
+  const kept: [string, unknown][] = []
+  for (const [name, value] of Object.entries(body)) {
+    const rules = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (value === null && !rules?.['x-null']) continue
+    kept.push([name, isObject(value) && !rules?.['x-verbatim'] ? withoutNulls(rules, value) : value])
+  }
+  return Object.fromEntries(kept)
 }
 
 function parseJson(bytes: Buffer): unknown {

@@ -2,7 +2,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import { cut, issueOf, meant, overflowed } from '#contract/core/issues.ts'
 import { bounds } from '#contract/core/limits.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
-import type { Issue } from '#contract/core/problems.ts'
+import { invalid, type Issue } from '#contract/core/problems.ts'
 import { parseTimestamp } from '#contract/core/timestamps.ts'
 
 const every = makeAjv(true)
@@ -116,6 +116,17 @@ export function checkStructure(body: unknown): Issue | undefined {
 /** Whether a value is null, a boolean or a finite number, which `checkStructure` always accepts. */
 function isPlain(value: unknown): boolean {
   return value === null || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value))
+}
+
+/**
+ * Checks that a body has one result: an `error`, or an `output`, which may be null. A null `output` beside an `error` is
+ * absent.
+ * @throws `validation_error`
+ */
+export function requireResult({ output, error }: { output?: unknown; error?: unknown }): void {
+  if (error === undefined ? output !== undefined : output === undefined || output === null) return
+  const message = 'is required, unless error is given; give exactly one of them'
+  throw invalid({ field: 'output', message, code: 'required' })
 }
 
 /** Well-formed Unicode without U+0000 (decision D15). */

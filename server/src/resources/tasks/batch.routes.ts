@@ -58,7 +58,7 @@ export function batchRoutes(
 
   async function taskOf(handling: Handling<typeof createTaskBatch, AskedAgent>, given: unknown): Promise<NewTask> {
     // As in a separate request, null means absent.
-    const one = isObject(given) ? withoutNulls(createTask, given) : given
+    const one = isObject(given) ? withoutNulls(createTask.body, given) : given
     const issues = [...unknownInBody(createTask, one), ...check(createTask.body, one)]
     if (issues.length > 0) throw new Problem('validation_error', issues, { message: summarize(issues) })
     const body = one as BodyOf<typeof createTask>

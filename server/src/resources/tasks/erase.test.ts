@@ -209,6 +209,9 @@ describe('many tasks at once, and their erasure', () => {
       body: { metadata: { customer: 'c-17' } },
     })
     assert.deepEqual(none.body, { erased: 0, remaining: 0 })
+    // No task has a member that is null, so nothing matches.
+    const withNull = await call('POST', '/tasks/erase', { metadata: { customer: 'c-17', order: null } })
+    assert.deepEqual(withNull.body, { erased: 0, remaining: 0 })
     const { body } = await call('POST', '/tasks/erase', { metadata: { customer: 'c-17' } })
     assert.deepEqual(body, { erased: 3, remaining: 0 })
     for (const id of ids) assert.equal((await call('GET', `/tasks/${id}`)).status, 404)

@@ -151,6 +151,21 @@ describe('typed tasks', () => {
     assert.equal((await call('GET', `/tasks?search=total`)).status, 200)
   })
 
+  it('null is a value inside the input and the schemas of a typed task', async () => {
+    const config = { input_schema: { type: 'object', properties: { city: { const: null } }, required: ['city'] } }
+    const { id } = await createAgent(service.send, project, { name: 'nullable', config })
+    const shown = await call('GET', `/agents/${id}`)
+    assert.deepEqual(shown.body.config.input_schema, config.input_schema)
+    assert.equal((await call('POST', `/agents/${id}/tasks`, { input: { city: 'Porto' } })).status, 400)
+    const output_schema = { type: 'object', properties: { city: { const: null, default: null } } }
+    const asked = { input: { city: null, more: { river: null } }, output_schema }
+    const task = await call('POST', `/agents/${id}/tasks?wait=20`, asked)
+    assert.deepEqual(
+      [task.body.input, task.body.output_schema, task.body.output.data],
+      [asked.input, output_schema, asked.input],
+    )
+  })
+
   it('typed tasks accept messages whose content is a list of texts', async () => {
     const agent = await newAgent()
     const input = [

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import * as operations from '#contract/tools/tool-calls.ts'
 import type { Actor } from '#contract/accounts/audit.ts'
 import { bounds } from '#contract/core/limits.ts'
-import { invalid, Problem } from '#contract/core/problems.ts'
+import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import { leaseRefused, type ToolCallAnswer } from '../../engine/commands/answer-tool-calls.ts'
 import { isOurs, leaseHash } from '../../engine/dispatch/lease-tokens.ts'
@@ -14,6 +14,7 @@ import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { offsetPagination } from '../../http/lists/pagination.ts'
+import { requireResult } from '../../http/validation.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import {
   findResultSchema,
@@ -102,13 +103,8 @@ export function toolCallRoutes(
   handle(app, http, operations.resolveToolCall, {
     load: loadCall,
     run: async ({ sql, loaded: { call, project_id }, body, principal, actor }) => {
+      requireResult(body)
       const { output, error, lease } = body
-      if ((output === undefined) === (error === undefined))
-        throw invalid({
-          field: 'output',
-          message: 'is required, unless error is given; give exactly one of them',
-          code: 'required',
-        })
       const answer: ToolCallAnswer = {
         call,
         user_id: principal.user_id,

@@ -218,6 +218,22 @@ describe('tools on the side of the caller', () => {
     assert.equal(sent.status, 200)
   })
 
+  it('null is a result of a tool call, also inside a result, and is absent beside an error', async () => {
+    const properties = { refund: { type: ['string', 'null'] } }
+    const tool = await createTool({ result_schema: { type: ['object', 'null'], properties, required: ['refund'] } })
+    const agent = await newAgent({ tools: [tool] })
+    for (const [body, text] of [
+      [{ output: null }, 'null'],
+      [{ output: { refund: null, fees: { bank: null } } }, '{"refund":null,"fees":{"bank":null}}'],
+      [{ output: null, error: { code: 'closed', message: 'The bank is closed.' } }, 'The bank is closed.'],
+    ] as const) {
+      const task = await give(agent, tool)
+      const sent = await call('POST', `/tool-calls/${task.wait.tool_call_ids[0]}/result`, body)
+      assert.equal(sent.status, 200, JSON.stringify(sent.body))
+      assert.equal((await ended(task)).output.content, `It says: ${text}`)
+    }
+  })
+
   it('a call that may be repeated is offered again when its lease ends, with the same key and the next attempt', async () => {
     const tool = await createTool({ safety: 'keyed' })
     const task = await give(await newAgent({ tools: [tool] }), tool)

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { bounds } from '#contract/core/limits.ts'
-import { invalid, Problem } from '#contract/core/problems.ts'
+import { Problem } from '#contract/core/problems.ts'
 import * as operations from '#contract/tasks/work.ts'
 import type { Context } from '../../context.ts'
 import type { Ended } from '../../engine/remote/endings.ts'
@@ -9,6 +9,7 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, handle, type Loading } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
+import { requireResult } from '../../http/validation.ts'
 import { requireProject } from '../projects/projects.queries.ts'
 import { pageOfSteps, requireTask, type TaskStepRow, taskView } from '../tasks/tasks.queries.ts'
 import { requireLease } from './leases.queries.ts'
@@ -68,12 +69,7 @@ export function workRoutes(app: FastifyInstance, http: HttpContext, { engine, sq
   handle(app, http, operations.finishWorkStep, {
     load: requireLease,
     run: async ({ loaded, params, body }) => {
-      if ((body.output === undefined) === (body.error === undefined))
-        throw invalid({
-          field: 'output',
-          message: 'is required, unless error is given; give exactly one of them',
-          code: 'required',
-        })
+      requireResult(body)
       return work.finishStep(loaded, params.step_id!, body)
     },
   })

@@ -176,6 +176,26 @@ describe('remote work', () => {
     assert.equal((await claim(agent.queue)).lease.attempt, 2)
   })
 
+  it('remote work keeps null as the result of a step, and inside inputs, results and data', async () => {
+    const agent = await makeAgent()
+    const id = await give(agent.id)
+    const { token } = (await claim(agent.queue)).lease
+    for (const [key, output] of [
+      ['nothing', null],
+      ['something', { refund: null, fees: { bank: null } }],
+    ] as const) {
+      const step = { key, type: 'tool_call', name: 'refund', input: { order: null } }
+      const begun = (await ask(token, 'steps', step)).body
+      assert.deepEqual(begun.input, { order: null })
+      const finished = await ask(token, `steps/${begun.step_id}/finish`, { output })
+      assert.equal(finished.status, 200, JSON.stringify(finished.body))
+      const again = (await ask(token, 'steps', step)).body
+      assert.deepEqual([again.action, again.output], ['replay', output])
+    }
+    await ask(token, 'complete', { output: { content: 'Done.', data: { refund: null } } })
+    assert.deepEqual((await task(id)).output, { content: 'Done.', data: { refund: null } })
+  })
+
   it('remote work refuses an output that does not match the schema, and stays open', async () => {
     const output_schema = { type: 'object', properties: { total: { type: 'number' } }, required: ['total'] }
     const agent = await makeAgent({ output_schema })
