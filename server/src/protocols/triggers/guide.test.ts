@@ -57,9 +57,9 @@ it('the guide to triggers has the current limits', () => {
     assert.ok(text.includes(`\`${name}\``), name)
   const number = new Intl.NumberFormat('en')
   for (const line of [
-    `known for ${retention_days.trigger_deliveries} days`,
+    `recognized for ${retention_days.trigger_deliveries} days`,
     `the same delivery for ${triggerBounds.same_bytes_hours} hours`,
-    `may be ${triggerBounds.tolerance_seconds / 60} minutes away`,
+    `differ by at most ${triggerBounds.tolerance_seconds / 60} minutes`,
     `more than ${buckets['triggers.receive'].minute} deliveries in a minute, or ${number.format(bounds.queued_tasks)} tasks`,
     `more than ${triggerBounds.body_bytes / 1_048_576} MiB`,
   ])
