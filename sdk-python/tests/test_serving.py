@@ -80,8 +80,24 @@ class Serving(unittest.TestCase):
         handlers = {"refund": lambda _arguments, _call: {"nothing": True}}
         with self.served(handlers, on_error=lambda error, _call: errors.append(error)):
             task = self.project.tasks.run(self.agent_id, input=self.ask("refund", {})).final_task()
-        self.assertRegex(task.output.content, "does not match its schema")
+        self.assertRegex(task.output.content, "^The result of the tool was refused: .*'refund'")
         self.assertTrue(any(isinstance(one, APIError) and one.code == "invalid_tool_result" for one in errors))
+
+    def test_a_result_that_cannot_be_sent_fails_its_call_and_serving_goes_on(self) -> None:
+        results = iter([{1, 2}, float("nan"), "a\0b", "x" * 600_000, None])
+        handlers = {"unsure": lambda _arguments, _call: next(results)}
+        with self.served(handlers):
+            for text in ("not JSON", "not JSON", "U\\+0000", "at most", "^null$"):
+                task = self.project.tasks.run(self.agent_id, input=self.ask("unsure", {})).final_task()
+                self.assertRegex(task.output.content, text)
+
+    def test_an_error_with_characters_that_cannot_be_stored_is_told_without_them(self) -> None:
+        def unsure(arguments: t.Any, call: ServedToolCall) -> t.Any:
+            raise NoOrder("no\0 order \ud800")
+
+        with self.served({"unsure": unsure}):
+            task = self.project.tasks.run(self.agent_id, input=self.ask("unsure", {})).final_task()
+        self.assertEqual(task.output.content, "no order ?")
 
     def test_serving_ends_with_calls_under_way_done_and_those_of_a_canceled_task_are_told(self) -> None:
         started = threading.Event()

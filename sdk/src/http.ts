@@ -129,6 +129,8 @@ export class Http {
     const { method, path, query } = request
     options.signal?.throwIfAborted()
     const headers = await this.#headers(request, options)
+    // A body that is not JSON is the caller's error, not one of the connection.
+    const body = bodyOf(request)
     const timeout_ms = (options.timeout_ms ?? this.#options.timeout_ms) + waitOf(query) * 1000
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), timeout_ms)
@@ -141,7 +143,7 @@ export class Http {
         credentials: 'same-origin',
         redirect: 'manual',
         signal: options.signal ? AbortSignal.any([options.signal, late.signal]) : late.signal,
-        ...bodyOf(request),
+        ...body,
       })
       const requestId = response.headers.get('x-request-id')
       this.#options.logger?.debug('answered', {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import typing as t
 import uuid
 
 from ._generated.models import ToolCallClaim
 from .errors import APIConnectionError, APIError, CadreError, Canceled
+from .model import encode
 from .resource import Http, Options, ProjectId, Request, backoff, fill_path, send_json
 from .transport import Cancellation
 
@@ -156,7 +158,7 @@ class _Serving:
                 if ended.is_set():
                     return
                 # A heartbeat that failed for another reason is followed by the next one.
-                if isinstance(error, APIError) and error.code in _lost_codes:
+                if _is_lost(error):
                     call.canceled.set()
                 self._tell(error, call)
                 if call.canceled.is_set():
@@ -174,9 +176,9 @@ class _Serving:
                 return
             except CadreError as error:
                 self._tell(error, call)
-                if isinstance(error, APIError) and error.code == "invalid_tool_result" and "error" not in body:
-                    message = f"The result of the tool does not match its schema. {error.message}"[:2000]
-                    return self._give(call, {"lease": body["lease"], "error": {"code": error.code, "message": message}})
+                if isinstance(error, APIError) and not _is_passing(error) and "error" not in body and not _is_lost(error):
+                    # A call without a result would be made again each time its lease ends.
+                    return self._give(call, {"lease": body["lease"], "error": _refusal_of(error)})
                 if not _is_passing(error) or call.canceled.wait(backoff(attempt, *_retry_seconds)):
                     return
 
@@ -186,15 +188,30 @@ class _Serving:
 
 def _result_of(handler: ToolHandler, arguments: t.Any, call: ServedToolCall) -> t.Dict[str, t.Any]:
     try:
-        return {"output": handler(arguments, call)}
+        output = handler(arguments, call)
+        # A result that is not JSON is an error of the tool, like any other.
+        json.dumps(output, default=encode, allow_nan=False)
+        return {"output": output}
     except Exception as error:  # noqa: BLE001 -- whatever a tool raises is a result that the model reads
-        code = getattr(error, "code", None)
-        return {
-            "error": {
-                "code": code[:64] if isinstance(code, str) and code else "tool_failed",
-                "message": (str(error) or type(error).__name__)[:2000],
-            }
-        }
+        code = _clean(getattr(error, "code", None), 64)
+        return {"error": {"code": code or "tool_failed", "message": _clean(str(error), 2000) or type(error).__name__}}
+
+
+def _refusal_of(error: APIError) -> t.Dict[str, str]:
+    """Why the service refused a result, for the model."""
+    reasons = "; ".join(why if why.startswith(field) else f"{field} {why}" for field, why, _code in error.issues)
+    return {"code": error.code[:64], "message": _clean(f"The result of the tool was refused: {reasons or error.message}", 2000)}
+
+
+def _clean(text: t.Any, limit: int) -> str:
+    """Text that the service stores: well-formed and without U+0000. Empty for anything else."""
+    if not isinstance(text, str):
+        return ""
+    return text[:limit].replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _is_lost(error: BaseException) -> bool:
+    return isinstance(error, APIError) and error.code in _lost_codes
 
 
 def _is_passing(error: BaseException) -> bool:

@@ -77,8 +77,37 @@ describe('served tools', () => {
       { signal: stop.signal, concurrency: 1, onError: (error) => errors.push(error) },
     )
     const task = await run(ask({ name: 'refund', arguments: {} }))
-    assert.match(task.output?.content ?? '', /does not match its schema/)
+    assert.match(task.output?.content ?? '', /^The result of the tool was refused: .*'refund'/)
     assert.ok(errors.some((error) => error instanceof APIError && error.code === 'invalid_tool_result'))
+    stop.abort()
+    await serving
+  })
+
+  it('a served tool whose result cannot be sent fails its call with the reason', async () => {
+    const stop = new AbortController()
+    const circle: { self?: object } = {}
+    circle.self = circle
+    const results: [result: unknown, text: RegExp][] = [
+      [circle, /circular/],
+      [1n, /BigInt/],
+      ['a\u0000b', /refused: output must be well-formed Unicode without U\+0000$/],
+      ['x'.repeat(600_000), /refused: output must have at most/],
+    ]
+    const left = results.map(([result]) => result)
+    const serving = client.tools.serve(project, { unsure: () => left.shift() }, { signal: stop.signal, concurrency: 1 })
+    for (const [, text] of results)
+      assert.match((await run(ask({ name: 'unsure', arguments: {} }))).output?.content ?? '', text)
+    stop.abort()
+    await serving
+  })
+
+  it('the error of a served tool loses characters that cannot be stored', async () => {
+    const stop = new AbortController()
+    const fails = () => {
+      throw new Error('no\u0000 order \ud800')
+    }
+    const serving = client.tools.serve(project, { unsure: fails }, { signal: stop.signal, concurrency: 1 })
+    assert.equal((await run(ask({ name: 'unsure', arguments: {} }))).output?.content, 'no order \ufffd')
     stop.abort()
     await serving
   })

@@ -4,6 +4,7 @@ import { APIConnectionError, APIError } from '../errors.ts'
 import type { Http, RequestOptions } from '../http.ts'
 import { bind } from '../operation.ts'
 import * as resources from '../generated/resources.ts'
+import { refusalOf, wordsOf } from './error-words.ts'
 
 type Claimed = Operations['claimToolCall']['result']['tool_call']
 
@@ -92,12 +93,13 @@ export function serveTools(http: Http) {
         return void (await resolve(project_id, call.id, body, { idempotencyKey }))
       } catch (error) {
         onError(error, call)
-        if (error instanceof APIError && error.code === 'invalid_tool_result' && body.error === undefined) {
+        if (call.signal.aborted || isLost(error)) return
+        if (!isTransient(error)) {
+          if (body.error !== undefined) return
+          // A call without a result would be made again each time its lease ends.
           const { lease } = body
-          const message = `The result of the tool does not match its schema. ${error.message}`.slice(0, 2000)
-          return give(project_id, call, { lease, error: { code: error.code, message } }, onError)
+          return give(project_id, call, { lease, error: refusalOf(error, 'The result of the tool') }, onError)
         }
-        if (call.signal.aborted || !isTransient(error)) return
         await pause(backoff(attempt, retry_ms.first, retry_ms.max), call.signal).catch(() => {})
       }
     }
@@ -163,13 +165,7 @@ async function resultOf(
     // JSON has no undefined.
     return { output: (await handler(args, call)) ?? null }
   } catch (error) {
-    const { code, message } = Object(error) as { code?: unknown; message?: unknown }
-    return {
-      error: {
-        code: typeof code === 'string' && code !== '' ? code.slice(0, 64) : 'tool_failed',
-        message: (typeof message === 'string' && message !== '' ? message : String(error)).slice(0, 2000),
-      },
-    }
+    return { error: wordsOf(error, 'tool_failed') }
   }
 }
 

@@ -4,6 +4,7 @@ import { APIConnectionError, APIError } from '../errors.ts'
 import type { Http, RequestOptions } from '../http.ts'
 import { bind } from '../operation.ts'
 import * as resources from '../generated/resources.ts'
+import { refusalOf, wordsOf } from './error-words.ts'
 
 type Claimed = Operations['claimWork']['result']['work']
 type Safety = NonNullable<Operations['beginWorkStep']['body']['safety']>
@@ -119,6 +120,8 @@ const graceDefault_ms = 30_000
 /** Maximum interval of heartbeats, which also report cancellations. */
 const heartbeatMax_ms = 3000
 const retry_ms = { first: 250, max: 10_000 }
+/** Code of an error that has none. */
+const failedCode = 'worker_failed'
 const lostCodes = new Set(['lease_lost', 'task_canceled'])
 
 /** Runs tasks of remote agents: see `Cadre.worker`. `under` makes a client with the token of a lease. */
@@ -162,7 +165,7 @@ export function serveWork(http: Http, under: (token: string) => Http) {
           output = await make({ id, attempt, input: started.input, idempotency_key, signal })
         } catch (error) {
           // An aborted run does not record a failure: the step is handled like one after a crash.
-          if (!signal.aborted && !(error instanceof Parked)) await finish({ error: wordsOf(error) })
+          if (!signal.aborted && !(error instanceof Parked)) await finish({ error: wordsOf(error, failedCode) })
           throw error
         }
         await finish({ output: output ?? null })
@@ -188,22 +191,31 @@ export function serveWork(http: Http, under: (token: string) => Http) {
         onError(error, work)
       }
     }
+    /** Returns why the service will never accept this end; undefined if it did, or the lease is lost. */
+    const sendEnd = async (end: Exclude<End, { how: 'lost' }>): Promise<unknown> => {
+      const ask = () => {
+        if (end.how === 'complete') return leased.complete(project_id, end.body)
+        if (end.how === 'fail') return leased.fail(project_id, end.body)
+        return leased.park(project_id, end.body)
+      }
+      try {
+        await repeated(ask, AbortSignal.timeout(lease_seconds * 1000), note)
+      } catch (error) {
+        if (isLost(error)) return undefined
+        note(error)
+        // A body that is not JSON is a TypeError.
+        if (error instanceof TypeError || (error instanceof APIError && !isTransient(error))) return error
+      }
+      return undefined
+    }
     const timer = setInterval(() => void beat(), Math.min((lease_seconds * 1000) / 3, heartbeatMax_ms))
     try {
       const end = await endOf(run, work, () => command ?? (stopped.aborted ? 'pause' : null), onError)
       if (end.how === 'lost') return
-      const isOver = (error: unknown): boolean => isLost(error)
-      await repeated(
-        () => {
-          if (end.how === 'complete') return leased.complete(project_id, end.body)
-          if (end.how === 'fail') return leased.fail(project_id, end.body)
-          return leased.park(project_id, end.body)
-        },
-        AbortSignal.timeout(lease_seconds * 1000),
-        note,
-      ).catch((error: unknown) => {
-        if (!isOver(error)) note(error)
-      })
+      const refused = await sendEnd(end)
+      // A task without an end would be run again each time its lease ends.
+      if (refused !== undefined && end.how === 'complete')
+        await sendEnd({ how: 'fail', body: { error: refusalOf(refused, 'The output of the worker') } })
     } finally {
       clearInterval(timer)
       ending.abort()
@@ -280,15 +292,7 @@ async function endOf(
     // Frameworks wrap the reason of an abort, so the command decides.
     if (renewed === 'pause' || renewed === 'stop') return { how: 'park', body: {} }
     onError(error, work)
-    return { how: 'fail', body: { error: wordsOf(error) } }
-  }
-}
-
-function wordsOf(error: unknown): { code: string; message: string } {
-  const { code, message } = Object(error) as { code?: unknown; message?: unknown }
-  return {
-    code: typeof code === 'string' && code !== '' ? code.slice(0, 64) : 'worker_failed',
-    message: (typeof message === 'string' && message !== '' ? message : String(error)).slice(0, 2000),
+    return { how: 'fail', body: { error: wordsOf(error, failedCode) } }
   }
 }
 
