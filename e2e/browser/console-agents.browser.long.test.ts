@@ -46,7 +46,7 @@ async function fill(): Promise<void> {
     on conflict (only_one) do update set rolled_until = excluded.rolled_until`
 }
 
-test('ten thousand agents are listed, with their figures, as quickly as a few', inBrowser, async (t) => {
+test('a list of ten thousand agents has their figures and opens at its first and last page', inBrowser, async (t) => {
   const page = await cadre.open(`/p/${project}`)
   await page.getByRole('heading', { name: 'crowd', level: 1 }).waitFor()
   const link = page.getByRole('navigation').getByRole('link', { name: 'Agents', exact: true })
@@ -70,7 +70,7 @@ test('ten thousand agents are listed, with their figures, as quickly as a few', 
   checkPage(page)
 })
 
-test('agents are narrowed by text, model, tag and state, all of it in the address', inBrowser, async () => {
+test('the address of the list of agents holds its filters by text, model, tag and state', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/agents`)
   await page.getByRole('searchbox', { name: 'Name or description' }).fill('part 99')
   await page.getByText('1–50 of 111 agents').waitFor()
@@ -96,7 +96,7 @@ test('agents are narrowed by text, model, tag and state, all of it in the addres
   checkPage(page)
 })
 
-test('what an agent does is in the table as it happens', inBrowser, async () => {
+test('the list of agents counts tasks as they end, without a reload', inBrowser, async () => {
   const { body: agent } = await cadre.send('POST', `/api/v1/projects/${project}/agents`, {
     body: { name: 'awake', config: { model: 'builtin/echo' }, metadata: { tags: ['new'] } },
   })
@@ -113,7 +113,7 @@ test('what an agent does is in the table as it happens', inBrowser, async () => 
 })
 
 test(
-  'the page of an agent shows which webhooks get its events, who may do what with it, and how programs use it',
+  'the page of an agent shows the webhooks that get its events, the members and keys that may use it, and commands that work',
   inBrowser,
   async () => {
     const agent = `agent_${'0'.repeat(22)}7777`
@@ -153,7 +153,7 @@ test(
   },
 )
 
-test('an agent is written with models and tools that are known, and tried beside its form', inBrowser, async () => {
+test('the form of an agent checks its model, runs a test task and keeps unsaved input', inBrowser, async () => {
   const agents = `/api/v1/projects/${project}/agents`
   const tool = { name: 'weather', description: 'The weather in a city.', kind: 'http' }
   const made = await cadre.send('POST', `/api/v1/projects/${project}/tools`, {
@@ -229,7 +229,7 @@ test('an agent is written with models and tools that are known, and tried beside
   await page.getByRole('dialog').getByRole('row', { name: 'config.max_steps' }).waitFor()
 })
 
-test('a model that will not take a dial says so beside it, as it is typed', inBrowser, async () => {
+test('the form of an agent says at once which settings its model does not support', inBrowser, async () => {
   const { body: agent } = await cadre.send('POST', `/api/v1/projects/${project}/agents`, { body: { name: 'dialled' } })
   const page = await cadre.open(`/p/${project}/agents/${agent.id}/edit`)
   const note = (text: string) => page.getByRole('status').filter({ hasText: text })
@@ -244,13 +244,13 @@ test('a model that will not take a dial says so beside it, as it is typed', inBr
   await choose(page, 'Effort', "Model's default")
   await note('“high” is used').waitFor({ state: 'detached' })
   await page.getByLabel('Temperature').fill('')
-  await note('it is left out').waitFor({ state: 'detached' })
+  await note('it is omitted').waitFor({ state: 'detached' })
   checkPage(page)
   await page.context().close()
 })
 
 test(
-  'a schema is held back where it is none, refused with its reason at its field, and taken out whole',
+  'the form of an agent does not send an invalid schema, shows a refusal at its field, and removes an emptied schema',
   inBrowser,
   async () => {
     const agents = `/api/v1/projects/${project}/agents`
@@ -304,7 +304,7 @@ test(
   },
 )
 
-test('an agent is exported to a file, and made from it in another project', inBrowser, async () => {
+test('an agent is exported to a file without secrets and created from it in another project', inBrowser, async () => {
   const agents = `/api/v1/projects/${project}/agents`
   const config = { model: 'builtin/echo', system_prompt: 'Be kind.', tools: ['current_time'] }
   const { body: agent } = await cadre.send('POST', agents, {
@@ -345,7 +345,7 @@ test('an agent is exported to a file, and made from it in another project', inBr
 })
 
 test(
-  'an app is registered, changed, given a new secret and deleted, and what a person let in is ended',
+  'an app is registered, changed, given a new secret and deleted, and its user ends its access',
   inBrowser,
   async () => {
     const page = await cadre.open('/settings/apps', { allowed: /400|404/ })

@@ -25,7 +25,7 @@ before(async () => {
 })
 after(() => cadre?.stop())
 
-test('the page of an agent shows how clients of other protocols use it, by its own values', inBrowser, async () => {
+test('the page of an agent has commands for clients of each protocol, with its address', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/agents/${agent}?tab=use`)
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
   const pick = async (group: string, name: string): Promise<void> => {
@@ -72,7 +72,7 @@ test('the page of an agent shows how clients of other protocols use it, by its o
   checkPage(page)
 })
 
-test('the page Connect tries a call and gives the description of the API as files', inBrowser, async () => {
+test('the page Connect sends a test call and exports the API for OpenAPI and Bruno', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/connect`)
   await page.getByRole('button', { name: 'Send', exact: true }).click()
   const tried = page.getByRole('region', { name: 'Try a call' })
@@ -106,7 +106,7 @@ test('the page Connect tries a call and gives the description of the API as file
   await checkScreen(page, 'connect')
 })
 
-test('an administrator sees the installation and the requests of programs', inBrowser, async () => {
+test('an administrator reads requests and settings, drains a worker and runs a purge', inBrowser, async () => {
   const missing = await cadre.send('GET', `/api/v1/projects/${project}/agents/agent_${'0'.repeat(26)}`)
   const page = await cadre.open('/settings/requests')
   const row = page.locator(`[data-row="${missing.headers.get('x-request-id')}"]`)
@@ -151,7 +151,7 @@ test('an administrator sees the installation and the requests of programs', inBr
   checkPage(page)
 })
 
-test('an administrator denies apps that are not registered, and allows them again', inBrowser, async () => {
+test('an administrator denies unregistered apps and allows them again', inBrowser, async () => {
   const page = await cadre.open('/settings/apps')
   const allows = async (): Promise<boolean> =>
     (await cadre.send('GET', '/api/v1/auth/organization')).body.client_documents
@@ -167,7 +167,7 @@ test('an administrator denies apps that are not registered, and allows them agai
   checkPage(page)
 })
 
-test('a chart is a table too, and a task shows what was logged for it', inBrowser, async () => {
+test('the page of a task shows its logs, and a chart of the home page can be a table', inBrowser, async () => {
   const task = await cadre.send('POST', `/api/v1/projects/${project}/agents/${agent}/tasks?wait=30`, {
     body: { input: 'Hello' },
   })

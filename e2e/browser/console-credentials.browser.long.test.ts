@@ -19,7 +19,7 @@ async function post(path: string, body: object): Promise<any> {
   return answer.body
 }
 
-test('a task that waits for a credential is where a person connects it, and goes on', inBrowser, async (t) => {
+test('a person connects a credential on the page of the waiting task, which then completes', inBrowser, async (t) => {
   const issuer = await startIssuer(t)
   const server = await startTokenServer(t, issuer)
   const project = (await post('/api/v1/projects', { name: 'shop' })).id

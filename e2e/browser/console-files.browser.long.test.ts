@@ -75,7 +75,7 @@ const saves = [
 ]
 
 test(
-  'files are dropped and pasted into the playground, shown with their task, and what it made is downloaded',
+  'the playground takes dropped and pasted files, its task shows them, and the file that the agent made can be downloaded',
   inBrowser,
   async () => {
     const id = await agent('saver', saves, ['save_file'])
@@ -108,7 +108,7 @@ test(
   },
 )
 
-test('the panel that tries an agent takes files, also without words', inBrowser, async () => {
+test('the test panel of an agent sends a file without text', inBrowser, async () => {
   const id = await agent('tried', saves, ['save_file'])
   const page = await cadre.open(`/p/${project}/agents/${id}/edit`)
   const field = page.getByLabel('Message')
@@ -124,7 +124,7 @@ test('the panel that tries an agent takes files, also without words', inBrowser,
   await page.context().close()
 })
 
-test('a question of an agent is answered with a picture, which its task shows', inBrowser, async () => {
+test('a person answers the question of an agent with a picture, and the task shows it', inBrowser, async () => {
   const asks = [{ tool_calls: [{ name: 'request_input', arguments: { question: 'Which?' } }] }, { text: 'Thanks.' }]
   const id = await agent('asker', asks, ['request_input'])
   await post(`${base}/agents/${id}/tasks`, { input: 'Ask me.' })
@@ -149,7 +149,7 @@ test('a question of an agent is answered with a picture, which its task shows', 
   await page.context().close()
 })
 
-test('new tasks of a thread, and of a task that is edited, take files', inBrowser, async () => {
+test('a new thread, a message to a thread and an edited task take files', inBrowser, async () => {
   const id = await agent('talker', [{ text: 'Seen.' }])
   const page = await cadre.open(`/p/${project}/threads?panel=new&agent=${id}`)
   const dialog = page.getByRole('dialog')

@@ -33,7 +33,7 @@ async function post(path: string, body: object): Promise<any> {
 }
 
 test(
-  'a task is watched while its service is killed and started again: no event is lost, none is shown twice',
+  'the page of a task shows each event once although the service is killed and started again',
   inBrowser,
   async (t) => {
     // A call that is answered when the test says so: the task is in the middle for as long as it takes.
@@ -137,7 +137,7 @@ async function everyRow(page: Page, label: string, count: number): Promise<strin
 }
 
 test(
-  'tabs that are out of sight hold no connection, and catch up later; a tab has one stream at most',
+  'a hidden tab holds no stream and catches up when it is shown, and a visible tab has one stream',
   inBrowser,
   async () => {
     const agent = await cadre.send('POST', `/api/v1/projects/${project}/agents`, {
@@ -195,7 +195,7 @@ test(
 )
 
 test(
-  'the logs of all agents are read as one; lines stand among others, are copied, and go on after the service was away',
+  'the log of a project has the lines of all agents, shows the lines around a match, copies lines, and continues after a restart of the service',
   inBrowser,
   async () => {
     // The agents are idle, so that their logs contain only the lines written here.
@@ -283,7 +283,7 @@ test(
 )
 
 test(
-  'a page that is opened while the service is down loads when it is back, and says when it is another version',
+  'a page that is opened while the service is down loads when the service is back, and a note names a changed version',
   inBrowser,
   async () => {
     // The browser reports missing files of a page too.
@@ -310,6 +310,7 @@ test(
       await route.fulfill({ response, json: { ...(await response.json()), version: '99.0.0' } })
     })
     await cadre.start()
+    await page.getByText(/^The service was updated from .* to 99\.0\.0\./).waitFor()
     await page.getByRole('alert').waitFor({ state: 'detached' })
     await checkScreen(page, 'service-updated')
     await page.context().close()

@@ -57,7 +57,7 @@ async function choosePreference(page: Page, label: string, choice: string): Prom
 }
 
 test(
-  'what a user prefers in one browser holds in every other, from the first picture of its next page',
+  'a preference set in one browser applies in another, there from the first frame of the next page',
   inBrowser,
   async () => {
     const desk = await cadre.open('/settings/preferences')
@@ -80,7 +80,7 @@ test(
   },
 )
 
-test('a preference that the service refuses holds in this browser, which says so', inBrowser, async () => {
+test('a preference that the service cannot store applies in this browser, and a note says so', inBrowser, async () => {
   const page = await cadre.open('/settings/preferences', { allowed: /503/ })
   await page.route('**/auth/preferences', (route) =>
     route.request().method() === 'PUT' ? route.fulfill({ status: 503, body: '{}' }) : route.continue(),
@@ -93,7 +93,7 @@ test('a preference that the service refuses holds in this browser, which says so
 })
 
 test(
-  'the zone and the form that a user chooses hold on every page with a time, on a task as on an agent',
+  'the time zone and the date format of a user apply on the pages of a task and of an agent',
   inBrowser,
   async () => {
     const page = await cadre.open('/settings/preferences')
@@ -120,7 +120,7 @@ test(
 )
 
 test(
-  'a task that ended begins with its answer, and one that failed says its error once and what to do',
+  'the page of a completed task begins with its answer, and that of a failed task says once what failed and what to do',
   inBrowser,
   async () => {
     const page = await cadre.open(`/p/${project}/tasks/${done}`)
@@ -144,7 +144,7 @@ test(
   },
 )
 
-test('a user gives a name and the address of a picture, and the bar shows the initials', inBrowser, async () => {
+test('a user sets a name and a picture, and the account button has the new initials', inBrowser, async () => {
   const page = await cadre.open('/settings/preferences')
   const picture = page.getByLabel('Address of your picture')
   const save = page.getByRole('button', { name: 'Save', exact: true })
@@ -178,7 +178,7 @@ test('two tasks are chosen with the keyboard alone and compared side by side', i
   await page.context().close()
 })
 
-test('every page has one heading and a separate title, also where nothing is', inBrowser, async () => {
+test('pages have one heading and a title that names them, also for what does not exist', inBrowser, async () => {
   const page = await cadre.open('/settings/preferences', { allowed: /404/ })
   for (const [path, title] of [
     [`/p/${project}/approvals`, 'Approvals'],
@@ -199,7 +199,7 @@ test('every page has one heading and a separate title, also where nothing is', i
   await page.context().close()
 })
 
-test('a word without end in a name, a description or an input widens no page', inBrowser, async () => {
+test('a very long word in a name, a description or an input widens no page on a telephone', inBrowser, async () => {
   const word = 'w'.repeat(200)
   const { id } = await post(`/api/v1/projects/${project}/agents`, {
     name: `long-${word.slice(0, 80)}`,
@@ -220,7 +220,7 @@ test('a word without end in a name, a description or an input widens no page', i
   await page.context().close()
 })
 
-test('on a telephone a task that waits for an approval leaves room for what it has done', inBrowser, async () => {
+test('on a telephone the page of a task that waits for an approval has room for its steps', inBrowser, async () => {
   const script = [{ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Noon.' }]
   const config = { model: 'builtin/script', tools: ['current_time'], tool_policies: { current_time: 'ask' } }
   const { id } = await post(`/api/v1/projects/${project}/agents`, {
@@ -240,7 +240,7 @@ test('on a telephone a task that waits for an approval leaves room for what it h
   await page.context().close()
 })
 
-test('forms of agents and tools say above them that a viewer may not save them', inBrowser, async () => {
+test('a note above the forms of agents and tools tells a viewer who may save them', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/agents/new`, { role: 'viewer' })
   for (const path of ['/agents/new', `/agents/${agent}/edit`, '/tools/new']) {
     await page.goto(`/p/${project}${path}`)
@@ -250,7 +250,7 @@ test('forms of agents and tools say above them that a viewer may not save them',
   await page.context().close()
 })
 
-test('what can be done with chosen agents stays in sight at the end of the list', inBrowser, async () => {
+test('the actions on selected agents stay visible at the end of the list', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/agents`, { screen: 'telephone' })
   await page.setViewportSize({ width: 390, height: 420 })
   await page.getByRole('checkbox', { name: 'Select clerk' }).check()
@@ -261,7 +261,7 @@ test('what can be done with chosen agents stays in sight at the end of the list'
   await page.context().close()
 })
 
-test('the page of an agent says which workers of yours run it', inBrowser, async () => {
+test('the page of a remote agent names the queue of its workers', inBrowser, async () => {
   const runtime = { kind: 'remote', queue: 'meters' }
   const { id } = await post(`/api/v1/projects/${project}/agents`, { name: 'meter-reader', config: { runtime } })
   const page = await cadre.open(`/p/${project}/agents/${id}`)
@@ -270,7 +270,7 @@ test('the page of an agent says which workers of yours run it', inBrowser, async
   await page.context().close()
 })
 
-test('a card of a telephone leaves out what the page of its row has', inBrowser, async () => {
+test('on a telephone a card of an agent shows its model and leaves out its creation time', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/agents`, { screen: 'telephone' })
   const card = page.locator(`[data-row="${agent}"]`)
   await card.getByRole('link', { name: 'clerk' }).waitFor()
@@ -284,7 +284,7 @@ test('a card of a telephone leaves out what the page of its row has', inBrowser,
   await page.context().close()
 })
 
-test('no page of a project jumps while it loads, with entries and without', inBrowser, async () => {
+test('no page of a project shifts its layout while it loads, with entries and without', inBrowser, async () => {
   const { id: empty } = await post('/api/v1/projects', { name: 'empty' })
   const { id: thread } = await post(`/api/v1/projects/${project}/threads`, { agent_id: agent })
   const lists = ['', '/agents', '/tasks', '/tools', '/credentials', '/schedules', '/triggers', '/files', '/threads']

@@ -50,7 +50,7 @@ async function post(path: string, body: object): Promise<any> {
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 const dialog = (page: Page) => page.getByRole('dialog')
 
-test('a key is shown once, works, is rotated while the old one goes on, and is revoked', inBrowser, async () => {
+test('an API key is shown once, works, is rotated with an overlap, and is revoked', inBrowser, async () => {
   const page = await cadre.open('/webhooks')
   await page.getByRole('link', { name: 'API keys' }).click()
   await button(page, 'New API key').click()
@@ -122,7 +122,7 @@ test('a key is shown once, works, is rotated while the old one goes on, and is r
 })
 
 test(
-  'a webhook is made, tested with a signature that verifies, and what it refused is delivered again',
+  'a webhook is created and tested, its signature verifies, and a refused delivery is sent again',
   inBrowser,
   async () => {
     receiver.answer('/hook', { status: 500, body: 'out of order' }, { status: 204 })
@@ -174,7 +174,7 @@ test(
   },
 )
 
-test('the playground shows the tools and words of an agent, and its stop ends the task', inBrowser, async () => {
+test('the playground shows answer and tool calls of an agent, and Stop cancels the task', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/playground`)
   await chooseAgent(page, 'clerk')
   await page.getByLabel('Message').fill('What time is it?')
@@ -204,7 +204,7 @@ test('the playground shows the tools and words of an agent, and its stop ends th
 })
 
 test(
-  'the playground gives an object to an agent that takes one, with a version and a separate schema',
+  'the playground sends an object as input, to a version of the agent, with an output schema',
   inBrowser,
   async () => {
     const properties = { city: { type: 'string' }, days: { type: 'integer', minimum: 1 } }
@@ -258,7 +258,7 @@ test(
 )
 
 test(
-  'an input is kept as a test case, and what is expected stands beside the answers of two agents',
+  'an input is saved as a test case, run with two agents beside the expected answer, changed and deleted',
   inBrowser,
   async () => {
     const teller = (
@@ -315,7 +315,7 @@ test(
 )
 
 test(
-  'a conversation goes on message by message, also after the page was opened again, and two agents have their own',
+  'the playground holds a conversation with each of two agents and continues both after a reload',
   inBrowser,
   async () => {
     const agent = async (name: string, config: object) =>
@@ -375,59 +375,55 @@ test(
   },
 )
 
-test(
-  'metrics are charts of a project or an agent and a table, and a point leads to the tasks of its moment',
-  inBrowser,
-  async () => {
-    const page = await cadre.open(`/p/${project}/metrics?range=1h`)
-    await page.getByRole('combobox', { name: 'Agent: All agents' }).waitFor()
-    await chooseAgent(page, 'clerk')
-    await page.getByLabel('Compare with the previous period').check()
-    const chart = page.getByRole('group', { name: /^Finished tasks/ })
-    await chart.locator('svg').first().waitFor()
-    await chart.focus()
-    await page.keyboard.press('End')
-    await page.getByText(/completed: \d/).waitFor()
-    // One crosshair over all charts.
-    assert.equal(
-      await page.locator('[data-crosshair]').count(),
-      await page.getByRole('group', { name: /: a chart$/ }).count(),
-    )
-    await checkScreen(page, 'metrics')
-    await chart.focus()
-    await page.keyboard.press('End')
-    await page.keyboard.press('Enter')
-    await page.waitForURL((url) => url.pathname.endsWith('/tasks') && url.searchParams.has('created_after'))
-    // The tasks of that moment, and no others.
-    await page.getByText(/^Created from .* until /).waitFor()
-    const asked = new URL(page.url()).searchParams
-    const { body } = await cadre.send(
-      'GET',
-      `/api/v1/projects/${project}/agents/${clerk}/tasks?${new URLSearchParams({ created_after: asked.get('created_after')!, created_before: asked.get('created_before')! })}`,
-    )
-    const found = body.tasks.length
-    const pages = page.getByRole('navigation', { name: 'Pages of tasks' })
-    await (
-      found === 0
-        ? page.getByText('No matching tasks')
-        : pages.getByText(found === 1 ? '1 task' : `1–${found} of ${found} tasks`, { exact: true })
-    ).waitFor()
-    await checkScreen(page, 'tasks-of-a-moment')
-    await page.goBack()
-    await page.getByLabel('Show as a table').check()
-    await page.getByRole('table', { name: 'Points over time' }).waitFor()
-    assert.ok(page.url().includes('view=table') && page.url().includes('compare=yes'), page.url())
-    const completed = await page.locator('tbody td[data-column=completed]').allTextContents()
-    assert.equal(
-      completed.map((text) => Number(/\d+/.exec(text)?.[0])).reduce((sum, one) => sum + one, 0),
-      1,
-    )
-    await checkScreen(page, 'metrics-table')
-    await page.context().close()
-  },
-)
+test('metrics are charts or a table, and a point of a chart leads to the tasks of its period', inBrowser, async () => {
+  const page = await cadre.open(`/p/${project}/metrics?range=1h`)
+  await page.getByRole('combobox', { name: 'Agent: All agents' }).waitFor()
+  await chooseAgent(page, 'clerk')
+  await page.getByLabel('Compare with the previous period').check()
+  const chart = page.getByRole('group', { name: /^Finished tasks/ })
+  await chart.locator('svg').first().waitFor()
+  await chart.focus()
+  await page.keyboard.press('End')
+  await page.getByText(/completed: \d/).waitFor()
+  // One crosshair over all charts.
+  assert.equal(
+    await page.locator('[data-crosshair]').count(),
+    await page.getByRole('group', { name: /: a chart$/ }).count(),
+  )
+  await checkScreen(page, 'metrics')
+  await chart.focus()
+  await page.keyboard.press('End')
+  await page.keyboard.press('Enter')
+  await page.waitForURL((url) => url.pathname.endsWith('/tasks') && url.searchParams.has('created_after'))
+  // The tasks of that moment, and no others.
+  await page.getByText(/^Created from .* until /).waitFor()
+  const asked = new URL(page.url()).searchParams
+  const { body } = await cadre.send(
+    'GET',
+    `/api/v1/projects/${project}/agents/${clerk}/tasks?${new URLSearchParams({ created_after: asked.get('created_after')!, created_before: asked.get('created_before')! })}`,
+  )
+  const found = body.tasks.length
+  const pages = page.getByRole('navigation', { name: 'Pages of tasks' })
+  await (
+    found === 0
+      ? page.getByText('No matching tasks')
+      : pages.getByText(found === 1 ? '1 task' : `1–${found} of ${found} tasks`, { exact: true })
+  ).waitFor()
+  await checkScreen(page, 'tasks-of-a-moment')
+  await page.goBack()
+  await page.getByLabel('Show as a table').check()
+  await page.getByRole('table', { name: 'Points over time' }).waitFor()
+  assert.ok(page.url().includes('view=table') && page.url().includes('compare=yes'), page.url())
+  const completed = await page.locator('tbody td[data-column=completed]').allTextContents()
+  assert.equal(
+    completed.map((text) => Number(/\d+/.exec(text)?.[0])).reduce((sum, one) => sum + one, 0),
+    1,
+  )
+  await checkScreen(page, 'metrics-table')
+  await page.context().close()
+})
 
-test('usage, limits, budgets and sessions say what they are about', inBrowser, async () => {
+test('usage is exported, also after a failure, and budgets are set and changed', inBrowser, async () => {
   await post(`/api/v1/projects/${project}/agents/${clerk}/tasks?wait=30`, { input: 'What time is it?' })
   const page = await cadre.open(`/p/${project}/usage`, { allowed: /status of 503/ })
   await page.getByRole('cell', { name: 'clerk' }).waitFor()

@@ -38,7 +38,7 @@ after(async () => {
 })
 
 test(
-  'a provider of the organization is added, tested, gets another key, is enabled for a project and is deleted',
+  'a model provider of the organization is added, tested, given another key, limited to a project, priced and deleted',
   inBrowser,
   async () => {
     const page = await cadre.open('/settings/model-providers', { allowed: /api\/v1\/model-providers/ })

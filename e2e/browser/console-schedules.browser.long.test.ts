@@ -38,7 +38,7 @@ after(async () => {
 const screen = (page: Page, name: string) => checkScreen(page, name, { isOnTablet: true })
 const reached = (page: Page, name: string) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
 
-test('a schedule is made with its runs in sight, run at once, paused, changed and deleted', inBrowser, async () => {
+test('a schedule is created with a preview, run at once, paused, changed and deleted', inBrowser, async () => {
   // A pattern that is not finished is refused while it is typed.
   const page = await cadre.open(`/p/${project}/schedules`, { allowed: /schedules\/preview/ })
   const dialog = page.getByRole('dialog')
@@ -103,7 +103,7 @@ test('a schedule is made with its runs in sight, run at once, paused, changed an
   await page.context().close()
 })
 
-test('a thread is begun, shows what is said while it is said, and goes on', inBrowser, async () => {
+test('a thread is started, continued and deleted, and shows turns of other clients live', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/threads`)
   const dialog = page.getByRole('dialog')
   await page.getByText('Have a conversation with an agent').waitFor()
@@ -149,7 +149,7 @@ test('a thread is begun, shows what is said while it is said, and goes on', inBr
   await page.context().close()
 })
 
-test('files are uploaded, found by their name, and deleted', inBrowser, async () => {
+test('files are uploaded, downloaded, found by their name, and deleted', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/files`)
   await page.getByText('Give agents files to read').waitFor()
   await screen(page, 'files-empty')
@@ -177,7 +177,7 @@ test('files are uploaded, found by their name, and deleted', inBrowser, async ()
   await page.context().close()
 })
 
-test('model providers tell their state, their models, who uses them and what failed last', inBrowser, async () => {
+test('the page of model providers shows state, models, agents and the last failed task', inBrowser, async () => {
   const config = { model: 'local/large', max_retries: 0 }
   const broken = await make(`${base}/agents`, { name: 'broken', config })
   const task = await make(`${base}/agents/${broken.id}/tasks?wait=20`, { input: 'x' })
@@ -194,7 +194,7 @@ test('model providers tell their state, their models, who uses them and what fai
   await page.context().close()
 })
 
-test('a viewer may read all of it and sees who may change it, and a member may change it', inBrowser, async () => {
+test('a viewer sees who may change schedules, threads and files, and a member may', inBrowser, async () => {
   const viewer = await cadre.open(`/p/${project}/schedules`, { role: 'viewer' })
   const why = /ask an owner or administrator/
   const refused = async (name: string) =>

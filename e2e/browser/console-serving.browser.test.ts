@@ -37,36 +37,32 @@ after(async () => {
   proxy?.close()
 })
 
-test(
-  'below a path that a proxy strips a user signs in, opens deep pages of the console, and signs out',
-  inBrowser,
-  async () => {
-    const context = await cadre.browser.newContext({ viewport: { width: 1440, height: 900 } })
-    context.setDefaultTimeout(60_000)
-    const page = await context.newPage()
-    const refused: string[] = []
-    page.on('response', (response) => {
-      // A visitor without a session is refused by the API, and redirected to sign in.
-      if (response.status() >= 400 && response.status() !== 401) refused.push(`${response.status()} ${response.url()}`)
-    })
-    await page.goto(`${outside}/p/${project}/tasks?status=failed`)
-    await fillSignIn(page)
-    await page.getByText('No matching tasks').waitFor()
-    assert.equal(page.url(), `${outside}/p/${project}/tasks?status=failed`)
-    await page.getByRole('link', { name: 'Approvals' }).click()
-    await page.getByText('No pending approvals').waitFor()
-    assert.equal(page.url(), `${outside}/p/${project}/approvals`)
-    await page.reload()
-    await page.getByText('No pending approvals').waitFor()
-    await page.getByRole('button', { name: /^Account of/ }).click()
-    await page.getByRole('menuitem', { name: 'Sign out' }).click()
-    await page.waitForURL(`${outside}/login`)
-    await page.getByLabel('Password').waitFor()
-    assert.deepEqual(refused, [])
-  },
-)
+test('a user signs in, opens deep pages and signs out below a path that a proxy strips', inBrowser, async () => {
+  const context = await cadre.browser.newContext({ viewport: { width: 1440, height: 900 } })
+  context.setDefaultTimeout(60_000)
+  const page = await context.newPage()
+  const refused: string[] = []
+  page.on('response', (response) => {
+    // A visitor without a session is refused by the API, and redirected to sign in.
+    if (response.status() >= 400 && response.status() !== 401) refused.push(`${response.status()} ${response.url()}`)
+  })
+  await page.goto(`${outside}/p/${project}/tasks?status=failed`)
+  await fillSignIn(page)
+  await page.getByText('No matching tasks').waitFor()
+  assert.equal(page.url(), `${outside}/p/${project}/tasks?status=failed`)
+  await page.getByRole('link', { name: 'Approvals' }).click()
+  await page.getByText('No pending approvals').waitFor()
+  assert.equal(page.url(), `${outside}/p/${project}/approvals`)
+  await page.reload()
+  await page.getByText('No pending approvals').waitFor()
+  await page.getByRole('button', { name: /^Account of/ }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.waitForURL(`${outside}/login`)
+  await page.getByLabel('Password').waitFor()
+  assert.deepEqual(refused, [])
+})
 
-test('the first load is at most 300 KB, compressed by gzip', inBrowser, async () => {
+test('the first load of the console is at most 300 KB with gzip', inBrowser, async () => {
   const page = await cadre.browser.newPage()
   await page.goto(`${outside}/login`)
   await fillSignIn(page)

@@ -73,7 +73,7 @@ before(async () => {
 })
 after(() => cadre?.stop())
 
-test('a session that ends under a form leaves what was typed in it, on every page with a form', inBrowser, async () => {
+test('a form keeps its text when the session ends, on every page with a form', inBrowser, async () => {
   const { at } = await fill(cadre)
   const page = await cadre.open('/projects', { allowed: refused, hasClock: true })
   // Leaving a form asks whether to discard the input.
@@ -100,7 +100,7 @@ test('a session that ends under a form leaves what was typed in it, on every pag
   await page.context().close()
 })
 
-test('a person signs in again in a separate window, and what was typed is sent', inBrowser, async () => {
+test('a person signs in again in a separate window and then sends the form', inBrowser, async () => {
   const live = await startConsoleProcess()
   try {
     const { at } = await fill(live)
@@ -127,7 +127,7 @@ test('a person signs in again in a separate window, and what was typed is sent',
   }
 })
 
-test('every live page goes on after its service was killed and started again', inBrowser, async () => {
+test('every live page reconnects after the service was killed and started again', inBrowser, async () => {
   const live = await startConsoleProcess()
   try {
     const { at } = await fill(live)

@@ -57,7 +57,7 @@ before(async () => {
 })
 after(() => cadre?.stop())
 
-test('a list of ten thousand agents scrolls at 60 frames a second', inBrowser, async (t) => {
+test('the work to scroll a list of ten thousand agents fits into 60 frames a second', inBrowser, async (t) => {
   const page = await cadre.open(`/p/${project}/agents`)
   await page.getByText(`of ${(agents + 1).toLocaleString('en')} agents`).waitFor()
   await scrollsSmoothly(page, 'document.scrollingElement', (text) => t.diagnostic(text))
@@ -65,7 +65,7 @@ test('a list of ten thousand agents scrolls at 60 frames a second', inBrowser, a
   await page.context().close()
 })
 
-test('a log of a hundred thousand lines scrolls at 60 frames a second', inBrowser, async (t) => {
+test('the work to scroll a log of a hundred thousand lines fits into 60 frames a second', inBrowser, async (t) => {
   const page = await cadre.open(`/p/${project}/logs?agent=${talker}`)
   await page.getByRole('log').getByText(`line ${lines}`, { exact: true }).waitFor()
   await scrollsSmoothly(page, `document.querySelector('[role=log]')`, (text) => t.diagnostic(text))
@@ -73,7 +73,7 @@ test('a log of a hundred thousand lines scrolls at 60 frames a second', inBrowse
   await page.context().close()
 })
 
-test('a click takes at most 100 milliseconds of work, and nothing jumps', inBrowser, async (t) => {
+test('a click takes at most 100 milliseconds of work, and the layout does not shift', inBrowser, async (t) => {
   const page = await cadre.open(`/p/${project}/agents`)
   const main = page.getByRole('navigation', { name: 'Main' })
   const row = page.getByRole('checkbox', { name: /^Select worker-/ }).first()

@@ -17,7 +17,7 @@ after(() => cadre?.stop())
 /** The project that the first test makes, by its path. */
 const project = '/p/1'
 
-test('a newcomer has a project, an agent and the end of a first task within a minute', inBrowser, async () => {
+test('a new user creates a project and an agent and completes a task within a minute', inBrowser, async () => {
   const page = await cadre.open('/')
   const began_ms = performance.now()
   await page.getByRole('button', { name: 'Create the first project' }).click()
@@ -44,7 +44,7 @@ test('a newcomer has a project, an agent and the end of a first task within a mi
   assert.equal(body.tasks[0].status, 'completed')
 })
 
-test('agents are chosen and paused together, and what becomes of each is shown live', inBrowser, async () => {
+test('a selected agent is paused, the pause is undone, and the list shows each state live', inBrowser, async () => {
   const page = await cadre.open(`${project}/agents`)
   await page.getByLabel('Select echo').check()
   await page.getByRole('button', { name: 'Pause', exact: true }).click()
@@ -64,41 +64,37 @@ test('agents are chosen and paused together, and what becomes of each is shown l
   checkPage(page)
 })
 
-test(
-  'a change of an agent that the service refuses is shown at its field; one that is made can be undone',
-  inBrowser,
-  async () => {
-    // The test causes the refusal.
-    const page = await cadre.open(`${project}/agents`, { allowed: /400/ })
-    await page.getByRole('link', { name: 'echo' }).click()
-    await page.getByRole('heading', { name: /echo/ }).waitFor()
-    const path = new URL(page.url()).pathname
-    await checkScreen(page, 'agent')
-    await page.getByRole('link', { name: 'Edit' }).click()
-    await page.getByLabel('Temperature').fill('9')
-    await page.getByRole('button', { name: 'Save', exact: true }).click()
-    await page.locator('[aria-invalid=true]').waitFor()
-    await checkScreen(page, 'agent-form-refused')
-    await page.getByLabel('Temperature').fill('0.5')
-    await page.getByLabel('Instructions').fill('Be brief.')
-    await page.getByRole('button', { name: 'Save', exact: true }).click()
-    await page.waitForURL((url) => url.pathname === path)
-    await goTo(page, `${path}?tab=config&version=0`)
-    await page.getByText('Before').first().waitFor()
-    await checkScreen(page, 'agent-config')
-    await page.getByRole('button', { name: 'Roll back' }).last().click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
-    await page.getByText('Rolled back').waitFor()
-    const { body } = await cadre.send('GET', `/api/v1/projects${path.slice(2)}`)
-    assert.equal(body.config.system_prompt ?? '', '')
-    await page.getByRole('button', { name: 'Undo' }).click()
-    await page.getByText('The agent is as in version 1 again').waitFor()
-    const { body: undone } = await cadre.send('GET', `/api/v1/projects${path.slice(2)}`)
-    assert.equal(undone.config.system_prompt, 'Be brief.')
-  },
-)
+test('a refused change of an agent is shown at its field, and a rollback can be undone', inBrowser, async () => {
+  // The test causes the refusal.
+  const page = await cadre.open(`${project}/agents`, { allowed: /400/ })
+  await page.getByRole('link', { name: 'echo' }).click()
+  await page.getByRole('heading', { name: /echo/ }).waitFor()
+  const path = new URL(page.url()).pathname
+  await checkScreen(page, 'agent')
+  await page.getByRole('link', { name: 'Edit' }).click()
+  await page.getByLabel('Temperature').fill('9')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.locator('[aria-invalid=true]').waitFor()
+  await checkScreen(page, 'agent-form-refused')
+  await page.getByLabel('Temperature').fill('0.5')
+  await page.getByLabel('Instructions').fill('Be brief.')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.waitForURL((url) => url.pathname === path)
+  await goTo(page, `${path}?tab=config&version=0`)
+  await page.getByText('Before').first().waitFor()
+  await checkScreen(page, 'agent-config')
+  await page.getByRole('button', { name: 'Roll back' }).last().click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Roll back' }).click()
+  await page.getByText('Rolled back').waitFor()
+  const { body } = await cadre.send('GET', `/api/v1/projects${path.slice(2)}`)
+  assert.equal(body.config.system_prompt ?? '', '')
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await page.getByText('The agent is as in version 1 again').waitFor()
+  const { body: undone } = await cadre.send('GET', `/api/v1/projects${path.slice(2)}`)
+  assert.equal(undone.config.system_prompt, 'Be brief.')
+})
 
-test('every other page of a project and of the organization is accessible', inBrowser, async () => {
+test('the other pages fit every screen and have no fault that axe can see', inBrowser, async () => {
   // Something long in the lists, which no telephone has room for.
   const own = `/api/v1/projects${project.slice(2)}`
   const { body } = await cadre.send('GET', `${own}/agents`)
@@ -136,7 +132,7 @@ test('every other page of a project and of the organization is accessible', inBr
 })
 
 test(
-  'the audit log leads from an entry to all about one thing, and is exported as it is filtered',
+  'the audit log filters by the target of an entry, and its export has only the filtered entries',
   inBrowser,
   async () => {
     const page = await cadre.open('/settings/audit?action=agent.')
@@ -165,7 +161,7 @@ test(
   },
 )
 
-test('keys lead through the console, and are inactive while the user types', inBrowser, async () => {
+test('keyboard shortcuts open the pages of the console, and are off while the user types', inBrowser, async () => {
   const page = await cadre.open(project)
   await page.getByRole('heading', { name: 'support-eu', level: 1 }).waitFor()
   // A machine that has lost its network may run the service itself: pages load all the same.
@@ -240,7 +236,7 @@ async function goTo(page: Page, path: string): Promise<void> {
 }
 
 test(
-  'a user without a permission sees who has it, and can copy that also where there is no clipboard',
+  'a user without a permission sees who has it, and can copy the error without the clipboard API',
   inBrowser,
   async () => {
     const { body: invitation } = await cadre.send('POST', '/api/v1/auth/invitations', { body: { role: 'viewer' } })
@@ -295,7 +291,7 @@ test(
   },
 )
 
-test('a task leads to its trace, once the address of traces is known', inBrowser, async () => {
+test('the page of a task links to its trace once the address of the tracing system is set', inBrowser, async () => {
   const { body } = await cadre.send('GET', `/api/v1/projects${project.slice(2)}/agents`)
   const { body: task } = await cadre.send(
     'POST',

@@ -49,7 +49,7 @@ const asking = [
 ]
 const withPolicy = { tool_policies: { run_javascript: 'ask' } }
 
-test('an approval is edited and given on a telephone, and the call is made as it was edited', inBrowser, async () => {
+test('a person edits and approves a call on a telephone, and the edited call is made', inBrowser, async () => {
   const careful = await agent('careful', asking, withPolicy)
   const id = await task(careful.id, 'What is six times seven?')
   await taskIs(id, 'waiting')
@@ -80,7 +80,7 @@ test('an approval is edited and given on a telephone, and the call is made as it
   await page.context().close()
 })
 
-test('a call is denied with a reason inside its task, which the model reads', inBrowser, async () => {
+test('a person denies a call on the page of its task, and the model reads the reason', inBrowser, async () => {
   const refused = await agent('refused', asking, withPolicy)
   const id = await task(refused.id, 'What is six times nine?')
   await taskIs(id, 'waiting')
@@ -101,7 +101,7 @@ test('a call is denied with a reason inside its task, which the model reads', in
 })
 
 test(
-  'every view of a task holds on every screen; a step is found again by its link, and a retry begins from it',
+  'the views of a task fit every screen, and a link opens a step from which the task can be retried',
   inBrowser,
   async () => {
     const busy = await agent('busy', [
@@ -201,7 +201,7 @@ test(
   },
 )
 
-test('data of any size is a tree that keys open, a part of it at a time, and is copied whole', inBrowser, async () => {
+test('large data of a task is a tree that keys open in parts, and it is copied whole', inBrowser, async () => {
   const answering = await agent('answering', [], {
     model: 'builtin/echo',
     tools: [],
@@ -247,7 +247,7 @@ test('data of any size is a tree that keys open, a part of it at a time, and is 
   await page.context().close()
 })
 
-test('an input is shown as what it is, and an object is edited and run again as one', inBrowser, async () => {
+test('the page of a task shows its input by its type, and an edited object is run again', inBrowser, async () => {
   const typed = await agent('typed', [], {
     model: 'builtin/echo',
     tools: [],
@@ -296,7 +296,7 @@ test('an input is shown as what it is, and an object is edited and run again as 
 })
 
 test(
-  'a compaction is a step that says what it replaced, in every view, and reasoning is folded at its answer',
+  'every view of a task shows which steps a compaction replaced, and reasoning is folded above its answer',
   inBrowser,
   async () => {
     const thinker = await agent(
@@ -373,7 +373,7 @@ test(
   },
 )
 
-test('tasks are filtered in the address, and canceled and retried together with a result each', inBrowser, async () => {
+test('tasks are filtered, saved as a view, and canceled and retried together', inBrowser, async () => {
   const slow = await agent('slow', [{ delay_ms: 600_000 }, { text: 'Late.' }])
   const ids = await Promise.all([1, 2, 3].map((n) => task(slow.id, `Wait long, ${n}.`)))
   await Promise.all(ids.map((id) => taskIs(id, 'running')))
@@ -417,11 +417,18 @@ test('tasks are filtered in the address, and canceled and retried together with 
   await taskIs(ids[2]!, 'running')
   await page.getByRole('link', { name: 'Wait long, 1.' }).click()
   await page.getByText('No call of a tool had taken effect.').waitFor()
+  await page.goBack()
+  for (const n of [1, 2]) await page.getByRole('checkbox', { name: `Select Wait long, ${n}.` }).check()
+  await page.getByRole('button', { name: 'Retry', exact: true }).click()
+  await page.getByText('2 of 2 done').waitFor()
+  const { body } = await cadre.send('GET', `/api/v1/projects/${project}/agents/${slow.id}/tasks?limit=100`)
+  const retried = body.tasks.flatMap((one: { retried_from: string | null }) => one.retried_from ?? [])
+  assert.deepEqual(retried.toSorted(), ids.slice(0, 2).toSorted())
   checkPage(page)
   await page.context().close()
 })
 
-test('many thousand lines of a log scroll, and what comes meanwhile moves nothing', inBrowser, async () => {
+test('a log of many thousand lines scrolls, and new lines do not move it', inBrowser, async () => {
   const talker = await agent('talker', [{ text: 'Hello.' }])
   await eventually(
     async () => (await cadre.sql`select 1 from agent where id = ${talker.id} and status = 'running'`).length === 1,

@@ -42,7 +42,7 @@ async function agent(name: string, config: object, script: object[]): Promise<st
   return id
 }
 
-test('a person gives the result of a tool call in its list, and of another in its task', inBrowser, async () => {
+test('a person gives the result of a tool call in its list, and an error in its task', inBrowser, async () => {
   const tasks = `/api/v1/projects/${project}/agents/${cashier}/tasks`
   const first = await post(`${tasks}?wait=10`, { input: 'Pay it back.' })
   const page = await cadre.open(`/p/${project}/tool-calls`)
@@ -66,7 +66,7 @@ test('a person gives the result of a tool call in its list, and of another in it
   await page.getByText('Refund: There is no such order.').first().waitFor()
 })
 
-test('a delegated task and its parent lead to each other', inBrowser, async () => {
+test('the pages of a delegated task and of its parent link to each other', inBrowser, async () => {
   const task = await post(`/api/v1/projects/${project}/agents/${boss}/tasks?wait=10`, { input: 'Go.' })
   const page = await cadre.open(`/p/${project}/tasks/${task.id}`)
   const tree = page.getByRole('list', { name: 'Tree of tasks' })
@@ -81,7 +81,7 @@ test('a delegated task and its parent lead to each other', inBrowser, async () =
   await page.getByText('Done. Refund: re_2').first().waitFor()
 })
 
-test('tasks are found by the protocol that they came by, which the list shows', inBrowser, async () => {
+test('the list of tasks shows and filters by the protocol that created a task', inBrowser, async () => {
   await agent('greeter', {}, [{ text: 'Good morning.' }])
   await post('/v1/chat/completions', { model: 'shop/greeter', messages: [{ role: 'user', content: 'Hello' }] })
   const page = await cadre.open(`/p/${project}/tasks`)

@@ -37,7 +37,7 @@ async function press(page: Page, name: string): Promise<void> {
   assert.fail(`${name} is not reached by Tab`)
 }
 
-test('a tool is made from the example, tried with a hidden secret, and used by an agent', inBrowser, async (t) => {
+test('a tool is created from an example, tried with a hidden secret, and used by an agent', inBrowser, async (t) => {
   const { url } = await startLocalServer(t, (request, response) => {
     const isBad = request.url?.includes('bad') ?? false
     response.writeHead(isBad ? 503 : 200, { 'content-type': 'application/json' })
@@ -105,7 +105,7 @@ test('a tool is made from the example, tried with a hidden secret, and used by a
   await page.context().close()
 })
 
-test('operations of a pasted document are chosen before they become tools', inBrowser, async () => {
+test('operations of a pasted OpenAPI document are chosen before the tool is created', inBrowser, async () => {
   const get = (operationId: string, summary: string) => ({ get: { operationId, summary } })
   const document = {
     openapi: '3.1.0',
@@ -154,7 +154,7 @@ test('operations of a pasted document are chosen before they become tools', inBr
   await page.context().close()
 })
 
-test('the tools of an MCP server are shown, and a change of them is approved by its diff', inBrowser, async (t) => {
+test('the tools of an MCP server are listed, and a person approves their change after a diff', inBrowser, async (t) => {
   const server = await startMcpServer(t, { answer: ({ arguments: args }) => text(`got ${JSON.stringify(args)}`) })
   const page = await cadre.open(`/p/${project}/tools/new?kind=mcp`)
   await page.getByLabel('Name', { exact: true }).fill('issues')
@@ -194,7 +194,7 @@ test('the tools of an MCP server are shown, and a change of them is approved by 
   await page.context().close()
 })
 
-test('a tool of your own process says how it is called', inBrowser, async () => {
+test('the page of a client tool shows the code that serves it', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/tools/new`)
   await page.getByRole('button', { name: 'Your process' }).click()
   await page.getByLabel('Name', { exact: true }).fill('refund')
@@ -207,7 +207,7 @@ test('a tool of your own process says how it is called', inBrowser, async () => 
   await page.context().close()
 })
 
-test('credentials are added, used, rotated and renamed, and their values never come back', inBrowser, async () => {
+test('credentials are added, rotated, renamed and deleted, and no page shows their values', inBrowser, async () => {
   const other = await make('/api/v1/projects', { name: 'secrets' })
   const at = `/api/v1/projects/proj_${other.id}`
   const page = await cadre.open(`/p/proj_${other.id}/credentials`)
@@ -259,6 +259,12 @@ test('credentials are added, used, rotated and renamed, and their values never c
   await page.getByText('Saved. New calls use it').waitFor()
   await page.getByRole('button', { name: 'Rename', exact: true }).click()
   await dialog.getByText('Change it in these tools too: github').waitFor()
+  for (const name of ['GITHUB_KEY', 'GITHUB_TOKEN']) {
+    await dialog.getByLabel('Name', { exact: true }).fill(name)
+    await dialog.getByRole('button', { name: 'Rename', exact: true }).click()
+    await reached(page, name)
+    await page.getByRole('button', { name: 'Rename', exact: true }).click()
+  }
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Change hosts' }).click()
   await dialog.getByLabel('Hosts it may be sent to').fill('api.example.com, *.example.org')
@@ -280,7 +286,7 @@ test('credentials are added, used, rotated and renamed, and their values never c
   await page.context().close()
 })
 
-test('a viewer reads tools and credentials, and sees why nothing can be changed', inBrowser, async () => {
+test('a viewer reads tools, can change nothing, and sees who may add a credential', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/tools`, { role: 'viewer' })
   await page.getByRole('link', { name: 'weather', exact: true }).waitFor()
   const create = page.getByRole('button', { name: 'New tool' })

@@ -23,7 +23,7 @@ before(async () => {
 after(() => cadre?.stop())
 
 test(
-  'a trigger is made, tried by the commands that the page shows, and its delivery is replayed',
+  'a trigger is created, the commands on its page send a delivery, the delivery is replayed, and the trigger is changed and deleted',
   inBrowser,
   async () => {
     const page = await cadre.open(`/p/${project}/triggers`)

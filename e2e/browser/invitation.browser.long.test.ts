@@ -33,7 +33,7 @@ async function membersOf(): Promise<[email: string, role: string][]> {
   return body.members.map(({ email, role }: { email: string; role: string }) => [email, role])
 }
 
-test('a new user follows a link, creates an account and is a member, without JavaScript', inBrowser, async () => {
+test('a new user opens an invitation, creates an account and is a member, without JavaScript', inBrowser, async () => {
   const page = await openPage(used.browser, { width: 390, colorScheme: 'light' })
   const url = await invite({ role: 'viewer', email: 'grace@example.com' })
   await page.goto(url)
@@ -57,7 +57,7 @@ test('a new user follows a link, creates an account and is a member, without Jav
 })
 
 test(
-  'a user with an account follows a link, signs in, comes back and joins, without JavaScript',
+  'a user with an account opens an invitation, signs in and joins, without JavaScript, and the link is used up',
   inBrowser,
   async () => {
     const page = await openPage(used.browser, { width: 1440, colorScheme: 'dark' })
@@ -81,7 +81,7 @@ test(
 )
 
 test(
-  'its pages fit a telephone and a desk, light and dark, and have no fault that axe can see',
+  'the pages of an invitation fit a telephone and a desk, light and dark, and have no fault that axe can see',
   inBrowser,
   async () => {
     const open = await invite({ role: 'admin' })

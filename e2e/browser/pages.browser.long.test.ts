@@ -80,7 +80,7 @@ test('a user signs in and allows an app, without JavaScript, and the app gets a 
   assert.equal(hello.status, 200)
 })
 
-test('pages fit a telephone and a desk, light and dark, and have no fault that axe can see', inBrowser, async () => {
+test('sign-in and consent fit telephone and desk, light and dark, without a fault for axe', inBrowser, async () => {
   const { body } = await driver.post('/oauth2/device', { ...secretOf(client), scope: 'read agents:write' })
   const consent = driver.authorizeUrl(client, { scope: 'read agents:write', prompt: 'consent' })
   for (const width of [390, 1440]) {
@@ -105,7 +105,7 @@ test('pages fit a telephone and a desk, light and dark, and have no fault that a
   }
 })
 
-test('the reference at /docs lists the operations, and asks no other host for anything', inBrowser, async () => {
+test('the reference at /docs lists the operations and sends no request to another host', inBrowser, async () => {
   const page = await openPage(used.browser, { width: 1440, colorScheme: 'light' }, true)
   const hosts = new Set<string>()
   page.on('request', (request) => hosts.add(new URL(request.url()).host))

@@ -39,7 +39,7 @@ test('a user signs in for an app with an identity provider, without JavaScript',
   await page.context().close()
 })
 
-test('an account is connected, asked for its password, and disconnected', inBrowser, async () => {
+test('a provider is connected after the password, disconnected, and connected again', inBrowser, async () => {
   const password = 'seven grey herons'
   const driver = new OAuthDriver(service)
   const { user_id } = await driver.user('grace@example.com', password)
@@ -59,7 +59,7 @@ test('an account is connected, asked for its password, and disconnected', inBrow
 })
 
 test(
-  'the pages fit a telephone and a desk, light and dark, and have no fault that axe can see',
+  'the pages of a sign-in with an identity provider fit a telephone and a desk, light and dark, and have no fault that axe can see',
   inBrowser,
   async () => {
     const { user_id } = await new OAuthDriver(service).user('axe@example.com', 'seven grey herons')

@@ -1,8 +1,8 @@
 """
-Builds the package with the standard library alone (PEP 517 and 660): the same bytes from the same sources.
+Builds the package with only the standard library (PEP 517 and 660). The same sources give the same bytes.
 
-`python3 build_backend/cadre_build.py <folder>` writes the wheel and the source archive into a folder; `pip install ./sdk-python` asks the
-functions below. In the repository the generated part is made anew, which takes Node.js; a source archive has it.
+`python3 build_backend/cadre_build.py <folder>` writes the wheel and the source archive into a folder; `pip install ./sdk-python` calls the
+functions below. In the repository it generates the models, which needs Node.js; a source archive contains them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "cadre"
 GENERATED = PACKAGE / "_generated"
 GENERATOR = ROOT.parent / "tools" / "gen" / "gen-python.ts"
-#: What a source archive has beside the package.
+#: Further files of a source archive.
 OTHER_SOURCES = ("LICENSE", "README.md", "pyproject.toml", "build_backend/cadre_build.py")
-#: No archive can hold an earlier moment than this one of ZIP.
+#: The earliest timestamp that ZIP can store.
 EARLIEST = 315_532_800
 
 
@@ -137,13 +137,13 @@ def package_files() -> t.List[pathlib.Path]:
 
 
 def generate() -> None:
-    """Makes models and methods from the contract, where this is the repository."""
+    """Generates models and methods from the contract if this is the repository."""
     node = shutil.which("node")
     if GENERATOR.exists() and node:
         command = [node, str(ROOT.parent / "tools" / "run.mjs"), str(GENERATOR)]
         subprocess.run(command, cwd=ROOT.parent, check=True)
     if not (GENERATED / "models.py").exists():
-        raise SystemExit("The models of the package are not made. Install Node.js, and run `npm ci && npm run gen` first.")
+        raise SystemExit("The generated models are missing. Install Node.js, and run `npm ci && npm run gen`.")
 
 
 def digest(data: bytes) -> str:
@@ -151,7 +151,7 @@ def digest(data: bytes) -> str:
 
 
 def moment() -> int:
-    """Of every file: `SOURCE_DATE_EPOCH`, or the earliest there is."""
+    """Timestamp of every file: `SOURCE_DATE_EPOCH`, else the earliest possible."""
     return max(EARLIEST, int(os.environ.get("SOURCE_DATE_EPOCH") or EARLIEST))
 
 

@@ -53,7 +53,7 @@ export class APIError extends CadreError {
 
   constructor({ status, headers, body, attempts }: Answer) {
     const error = errorOf(body)
-    super(error.message ?? `The service answered ${status}.`)
+    super(error.message ?? `The service responded with status ${status}.`)
     this.status = status
     this.code = error.code ?? `status_${status}`
     this.details = error.details

@@ -160,7 +160,7 @@ export class Http {
     } catch (error) {
       options.signal?.throwIfAborted()
       if (late.signal.aborted)
-        throw new APITimeoutError(`No answer to ${method} ${path} within ${timeout_ms} ms.`, { cause: error })
+        throw new APITimeoutError(`No response to ${method} ${path} within ${timeout_ms} ms.`, { cause: error })
       if (error instanceof CadreError) throw error
       throw new APIConnectionError(`The connection for ${method} ${path} failed: ${reasonOf(error)}`, { cause: error })
     } finally {

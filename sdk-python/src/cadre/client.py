@@ -41,7 +41,7 @@ class ProjectAgents(resources.Agents):
         *,
         timeout_seconds: t.Optional[float] = _timeout_seconds_default,
     ) -> AgentWithStats:
-        """Waits until an agent is in a state, at most a minute where nothing is said. Raises `WaitTimeoutError`."""
+        """Waits until an agent has a status, by default at most a minute. Raises `WaitTimeoutError`."""
         return _wait_for(
             f"{agent_id} to be {state}",
             timeout_seconds,
@@ -60,8 +60,8 @@ class ProjectTasks(resources.Tasks):
         options: t.Optional[Options] = None,
     ) -> TaskStream:
         """
-        Everything that happens in a task, over as many connections as it takes. `after`: the last sequence that you have; the
-        stream begins after it. `on_state` is called with `connecting`, `open` and `reconnecting`.
+        Streams the events of a task, and reconnects as needed. The stream starts after the sequence `after`. `on_state` is
+        called with `connecting`, `open` and `reconnecting`.
         """
         return TaskStream(self._http, lambda: self._stream_path(task_id), self.get, after, options, on_state)
 
@@ -73,7 +73,7 @@ class ProjectTasks(resources.Tasks):
         options: t.Optional[Options] = None,
         **task: Unpack[CreateTaskParam],
     ) -> TaskStream:
-        """Creates a task for an agent and streams it. The task goes on whether or not it is read."""
+        """Creates a task for an agent and streams its events. The task continues even if the stream is not read."""
 
         def begin() -> str:
             return self._stream_path(self.create(agent_id, options=options, **task).id)
@@ -88,8 +88,8 @@ class ProjectTasks(resources.Tasks):
         timeout_seconds: t.Optional[float] = None,
     ) -> Task:
         """
-        Waits until a task has ended, and gives it as it is then: also where it failed. `or_waiting`: or until it waits for
-        something, such as an approval. Raises `WaitTimeoutError`.
+        Waits until a task has ended, and returns it, also if it failed. With `or_waiting` it also returns a task that waits,
+        such as for an approval. Raises `WaitTimeoutError`.
         """
         return _wait_for(
             f"the end of {task_id}",
@@ -114,13 +114,12 @@ class ProjectTools(resources.Tools):
         on_error: t.Optional[ErrorHandler] = None,
     ) -> None:
         """
-        Serves tools of kind `client`: claims their calls and makes them with the handlers, `concurrency` at a time, each on a
-        thread. A handler is called with the arguments and the call. What it returns is the result: a text, or anything that is
-        JSON. What it raises is an error that the model reads: its text, and its `code` where it has one. Leases are extended
-        while handlers work.
+        Serves tools of kind `client`: claims their calls and runs the handlers, up to `concurrency` at a time, each on a
+        thread. A handler gets the arguments and the call. Its return value is the result: text, or any JSON value. If it
+        raises, the model reads the text of the error and its `code`, if it has one. Leases are extended while handlers work.
 
-        Returns once `stop` is set and the calls under way have ended, for which they have `grace_seconds`. Raises the refusal
-        where the service refuses to be served. `on_error` is called with what went wrong without ending the serving.
+        Returns when `stop` is set and the running calls have ended, for which they have `grace_seconds`. Raises the error if
+        the service refuses the claims. `on_error` is called with errors that do not end the serving.
         """
         assert self._project_id is not None
         serve_tools(
@@ -144,7 +143,7 @@ class ServiceProjects(resources.ServiceProjects):
         on_state: t.Optional[StateHandler] = None,
         options: t.Optional[Options] = None,
     ) -> ProjectStream:
-        """What happens to all tasks of a project, over as many connections as it takes."""
+        """Streams the events of all tasks of a project, and reconnects as needed."""
         path = fill_path("/api/v1/projects/{project_id}/events/stream", [project_id])
         return ProjectStream(self._http, path, last_event_id, options, on_state)
 
@@ -166,13 +165,12 @@ class Project(resources.ProjectResources):
 
 class Cadre(resources.ServiceResources):
     """
-    The API of a Cadre service. `client.project(id)` has what belongs to a project. Requests that are safe to repeat are
-    repeated. One client may be used from several threads.
+    The API of a Cadre service. `client.project(id)` has the methods of a project. Requests that are safe to repeat are
+    retried. Several threads may use one client.
 
-    `api_key` is `CADRE_API_KEY` where nothing is said, and None for none; `token` is an OAuth access token, or what gives one
-    that is good now, and takes the place of a key. `base_url` is `CADRE_BASE_URL` where nothing is said, else
-    `http://127.0.0.1:8080`. `timeout_seconds` is the time of one try, `headers` are sent with every request. Debug messages go to
-    the logger `cadre`, without secrets.
+    `api_key` defaults to `CADRE_API_KEY`; None sends none. `token` is an OAuth access token, or a function that returns a valid
+    one, and replaces the key. `base_url` defaults to `CADRE_BASE_URL`, then to `http://127.0.0.1:8080`. `timeout_seconds` limits
+    one try, and `headers` are sent with every request. Debug messages go to the logger `cadre`, without secrets.
     """
 
     def __init__(
@@ -213,7 +211,7 @@ class Cadre(resources.ServiceResources):
         body: t.Optional[t.Mapping[str, t.Any]] = None,
         options: t.Optional[Options] = None,
     ) -> t.Any:
-        """Any request: `request("GET", "/api/v1/hello")`. A POST is repeated only with an idempotency key of yours."""
+        """Sends any request: `request("GET", "/api/v1/hello")`. A POST is retried only with the option `idempotency_key`."""
         return send_json(self._http, Request(method, path, query or {}, body), Model, options)
 
     def open(
@@ -225,15 +223,15 @@ class Cadre(resources.ServiceResources):
         body: t.Optional[t.Mapping[str, t.Any]] = None,
         options: t.Optional[Options] = None,
     ) -> Response:
-        """Any request whose answer is not JSON, or is large: it is unread. A status of 400 or more is raised."""
+        """Sends any request and returns the unread response, for large or binary content. Raises for a status from 400."""
         return self._http.open(Request(method, path, query or {}, body, accept="*/*"), options)
 
     def url(self, path: str, query: t.Optional[t.Mapping[str, t.Any]] = None) -> str:
-        """The address of a path, as requests have it."""
+        """The full URL of a path."""
         return self.base_url + path + query_text(query or {})
 
     def close(self) -> None:
-        """Ends the connections that are kept."""
+        """Closes idle connections."""
         self._http.transport.close()
 
     def __enter__(self) -> Cadre:
@@ -265,7 +263,7 @@ def _wait_for(
 
 
 def _base_of(url: str) -> str:
-    """Without slashes at its end; the address of the API will do too."""
+    """Removes slashes and `/api/v1` from the end."""
     base = url.rstrip("/")
     if base.endswith("/api/v1"):
         base = base[: -len("/api/v1")]

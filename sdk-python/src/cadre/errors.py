@@ -1,4 +1,4 @@
-"""What this SDK raises."""
+"""Errors of this SDK."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class CadreError(Exception):
 
 
 class APIConnectionError(CadreError):
-    """No answer came: the connection could not be made, broke, or what came was no answer of the service."""
+    """There was no response: the connection could not be made or broke, or the response was not one of the service."""
 
 
 class APITimeoutError(APIConnectionError):
-    """No answer came in the time that was given."""
+    """There was no response within the timeout."""
 
 
 class WaitTimeoutError(CadreError):
@@ -22,15 +22,15 @@ class WaitTimeoutError(CadreError):
 
 
 class WebhookVerificationError(CadreError):
-    """A request to a webhook that is not signed by the service, or is too old."""
+    """A request to a webhook is not signed by the service, or is too old."""
 
 
 class Canceled(CadreError):
-    """The caller closed what was being read."""
+    """The caller closed the stream or stopped the serving."""
 
 
 class Issue(t.NamedTuple):
-    """A complaint about one field. `code`: `required`, `too_short`, `too_long`, `out_of_range`, `invalid_format` or `invalid_choice`."""
+    """An invalid field. `code`: `required`, `too_short`, `too_long`, `out_of_range`, `invalid_format` or `invalid_choice`."""
 
     field: str
     message: str
@@ -38,11 +38,11 @@ class Issue(t.NamedTuple):
 
 
 class APIError(CadreError):
-    """The service refused or failed. There is a class for each status that callers tell apart."""
+    """The service refused the request, or failed. There is a subclass for each frequent status."""
 
     def __init__(self, status: int, headers: t.Mapping[str, str], body: t.Any, attempts: int = 1) -> None:
         error = _error_of(body)
-        super().__init__(error.get("message") or f"The service answered {status}.")
+        super().__init__(error.get("message") or f"The service responded with status {status}.")
         self.status = status
         #: Lowercase in the error format `agents`, uppercase in `control` (`docs/reference/errors.md`); OAuth's under `/oauth2`.
         self.code: str = error.get("code") or f"status_{status}"
@@ -50,11 +50,11 @@ class APIError(CadreError):
         #: Identifies the request in the logs of the service.
         self.request_id: t.Optional[str] = error.get("request_id") or headers.get("x-request-id")
         self.headers = headers
-        #: Seconds after which another try makes sense; None where the service does not say.
+        #: Seconds until a retry makes sense; None if the service does not say.
         self.retry_after: t.Optional[float] = error.get("retry_after", _seconds_of(headers.get("retry-after")))
-        #: Scopes of which the credential lacks one; empty where that is not the reason.
+        #: Scopes of which the credential needs one; empty if a scope is not the reason.
         self.required_scopes: t.List[str] = error.get("required_scopes") or []
-        #: How often it was tried: of a delete that was tried twice, a 404 may mean that the first try did it.
+        #: Number of tries. After two tries of a delete, a 404 may mean that the first one succeeded.
         self.attempts = attempts
 
     @property
@@ -63,7 +63,7 @@ class APIError(CadreError):
 
     @property
     def issues(self) -> t.List[Issue]:
-        """Complaints about fields: `agents` lists all of them, `control` the first."""
+        """The invalid fields: all of them in the error format `agents`, the first in `control`."""
         details = self.details
         if isinstance(details, list):
             listed = [one for one in details if isinstance(one, dict) and "field" in one]
@@ -97,7 +97,7 @@ class ConflictError(APIError):
 
 
 class PreconditionFailedError(APIError):
-    """412: the resource is of another revision than `if_match` said."""
+    """412: the resource has another revision than `if_match`."""
 
 
 class UnprocessableEntityError(APIError):
@@ -125,13 +125,13 @@ _classes: t.Dict[int, t.Type[APIError]] = {
 
 
 def api_error(status: int, headers: t.Mapping[str, str], body: t.Any, attempts: int) -> APIError:
-    """The error of the class that an answer's status has."""
+    """The error for the status of a response."""
     made = _classes.get(status, InternalServerError if status >= 500 else APIError)
     return made(status, headers, body, attempts)
 
 
 def _error_of(body: t.Any) -> t.Dict[str, t.Any]:
-    """What a body says of an error: `{error: {…}}` of families A and B, `{error, error_description}` of OAuth."""
+    """The members of an error in a body: `{error: {…}}` of `agents` and `control`, `{error, error_description}` of OAuth."""
     if not isinstance(body, dict):
         return {}
     error = body.get("error")
@@ -149,7 +149,7 @@ def _error_of(body: t.Any) -> t.Dict[str, t.Any]:
 
 
 def _seconds_of(header: t.Optional[str]) -> t.Optional[float]:
-    """Seconds of a `Retry-After`; dates are not read, because the service writes none."""
+    """Seconds of a `Retry-After`. The service sends no dates."""
     try:
         seconds = float(header or "")
     except ValueError:

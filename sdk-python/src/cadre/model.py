@@ -1,4 +1,4 @@
-"""The base of all models: an answer of the API with its members as attributes."""
+"""The base of all models: an object of the API with its members as attributes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .transport import Answer
 
 class Model:
     """
-    An object of the API. Its members are attributes, and items: `task.status` is `task["status"]`. A member that the
-    contract names and an answer leaves out is None; one that the contract does not name yet is there as it came.
+    An object of the API. Its members are attributes and items: `task.status` is `task["status"]`. A known member that the
+    response lacks is None; a member that this version does not know is kept as received.
     """
 
-    #: Status, headers, request id and revision of the answer that this object came in; None of objects inside others.
+    #: Status, headers, request id and revision of the response with this object; None for nested objects.
     last_response: t.Optional[Answer] = None
 
     def __init__(self, members: t.Mapping[str, t.Any]) -> None:
@@ -22,7 +22,7 @@ class Model:
             self.__dict__[name] = build(hints.get(name, t.Any), value)
 
     def __getattr__(self, name: str) -> t.Any:
-        # Asked only for what an instance does not have.
+        # Python calls this only for missing attributes.
         if name in _hints(type(self)):
             return None
         raise AttributeError(f"{type(self).__name__} has no member {name!r}")
@@ -45,12 +45,12 @@ class Model:
         return f"{type(self).__name__}({members})"
 
     def to_dict(self) -> t.Dict[str, t.Any]:
-        """The object as JSON has it: dictionaries and lists."""
+        """The object as plain dictionaries and lists."""
         return {name: _plain(value) for name, value in _members(self).items()}
 
 
 def build(hint: t.Any, value: t.Any) -> t.Any:
-    """A value of JSON as what a type hint says: models for objects, also below lists and dictionaries."""
+    """Converts a JSON value to a type hint: objects become models, also in lists and dictionaries."""
     if value is None or hint is t.Any:
         return value
     origin, args = t.get_origin(hint), t.get_args(hint)
@@ -66,14 +66,14 @@ def build(hint: t.Any, value: t.Any) -> t.Any:
 
 
 def encode(value: t.Any) -> t.Any:
-    """For `json.dumps`: what was answered may be sent back."""
+    """For `json.dumps`, so that a model can be sent back."""
     if isinstance(value, Model):
         return value.to_dict()
     raise TypeError(f"{type(value).__name__} is not JSON: {value!r}")
 
 
 def _choose(args: t.Tuple[t.Any, ...], value: t.Any) -> t.Any:
-    """The type of a union that a value has. Of several models it is the one whose literals agree, and that has most of its members."""
+    """The type in a union that fits a value. Of several models whose literals match, it is the one with the most members of the value."""
     wanted = list if isinstance(value, list) else dict if isinstance(value, dict) else None
     if wanted is list:
         return next((arg for arg in args if t.get_origin(arg) is list), t.Any)
@@ -83,7 +83,7 @@ def _choose(args: t.Tuple[t.Any, ...], value: t.Any) -> t.Any:
         if fitting:
             return max(fitting, key=lambda model: len(value.keys() & _hints(model).keys()))
         free = next((arg for arg in args if t.get_origin(arg) is dict), None)
-        # A kind of object that this version does not know yet is an object all the same.
+        # An object of a kind that this version does not know.
         return free or (Model if models else t.Any)
     return t.Any
 
@@ -98,7 +98,7 @@ def _agrees(model: t.Type[Model], value: t.Dict[str, t.Any]) -> bool:
 def _hints(model: t.Type[Model]) -> t.Dict[str, t.Any]:
     known = _hints_of.get(model)
     if known is None:
-        # The base has an attribute that is no member.
+        # `last_response` is not a member of the API.
         known = {} if model is Model else t.get_type_hints(model)
         known.pop("last_response", None)
         _hints_of[model] = known

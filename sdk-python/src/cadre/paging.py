@@ -1,4 +1,4 @@
-"""Lists that are asked for page by page."""
+"""Lists that are read page by page."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ T = t.TypeVar("T")
 
 
 class Page(t.Generic[T]):
-    """Some entries of a list."""
+    """A page of a list."""
 
     def __init__(self, fetch: t.Callable[[t.Mapping[str, t.Any]], t.Any], body: t.Any, member: str) -> None:
         self._fetch = fetch
         self._member = member
-        #: The whole answer.
+        #: The whole body of the response.
         self.body = body
         self.items: t.List[T] = body[member]
 
     @property
     def total(self) -> int:
-        """All entries that match, on this page or another."""
+        """Number of matching entries on all pages."""
         return int(self.body.pagination.total)
 
     def has_next_page(self) -> bool:
-        # Lists of agents and what is theirs count from an offset, those of projects in pages.
+        # Lists of the error format `agents` have offsets, those of `control` have page numbers.
         at = self.body.pagination
         has_more = at["has_more"] if "has_more" in at else at["has_next"] if "has_next" in at else False
         return bool(has_more) and len(self.items) > 0
 
     def next_page(self) -> t.Optional[Page[T]]:
-        """The page after this one; None after the last."""
+        """The next page; None after the last."""
         if not self.has_next_page():
             return None
         at = self.body.pagination
@@ -41,9 +41,9 @@ class Page(t.Generic[T]):
 
 class PagedList(t.Generic[T]):
     """
-    A list that has not been asked for yet: iterate over its entries, which asks for page after page, or take its pages.
-    Logs, tasks, events and deliveries go on by a cursor, so each entry comes once; in other lists, what is added or
-    removed meanwhile may move an entry over the edge of two pages.
+    A list, which sends requests only when it is read: iterate over its entries or its pages. Logs, tasks, events and
+    deliveries have cursors, so each entry is returned once. In other lists, entries that are added or removed meanwhile may
+    shift an entry to another page.
     """
 
     def __init__(self, fetch: t.Callable[[t.Mapping[str, t.Any]], t.Any], member: str) -> None:
@@ -51,11 +51,11 @@ class PagedList(t.Generic[T]):
         self._member = member
 
     def page(self) -> Page[T]:
-        """The page that the arguments name: the first where they name none."""
+        """The page that the arguments select; the first by default."""
         return Page(self._fetch, self._fetch({}), self._member)
 
     def pages(self) -> t.Iterator[Page[T]]:
-        """Page after page."""
+        """All pages."""
         page: t.Optional[Page[T]] = self.page()
         while page is not None:
             yield page
@@ -66,7 +66,7 @@ class PagedList(t.Generic[T]):
             yield from page.items
 
     def to_list(self, max_items: t.Optional[int] = None) -> t.List[T]:
-        """The first `max_items` entries; all where nothing is said."""
+        """The first `max_items` entries; all by default."""
         found: t.List[T] = []
         if max_items is not None and max_items <= 0:
             return found

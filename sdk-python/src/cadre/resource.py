@@ -1,4 +1,4 @@
-"""How the methods of resources become requests, which are tried again where that is safe."""
+"""Requests of the methods, and their retries."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .transport import Answer, Cancellation, Response, Transport
 
 _log = logging.getLogger("cadre")
 
-#: Announcements of removals that one client remembers; more are not logged.
+#: Maximum number of deprecations that a client logs.
 _announcements_max = 100
 
 _first_delay_seconds = 0.5
 _delay_max_seconds = 8.0
-#: A longer Retry-After is not waited for: the caller decides.
+#: With a longer Retry-After the error is raised instead of a retry.
 _retry_after_max_seconds = 60
 
 
 class Omit:
-    """An argument that is not given; None is JSON's null."""
+    """An omitted argument. None is sent as null."""
 
     def __repr__(self) -> str:
         return "OMIT"
@@ -46,37 +46,37 @@ ProjectId = t.Union[str, int]
 
 
 class Options(t.TypedDict, total=False):
-    """What every method takes beside its arguments."""
+    """Options of every method."""
 
-    #: How long one try may take. The seconds of a `wait` come on top.
+    #: Timeout of one try. The seconds of `wait` are added.
     timeout_seconds: float
-    #: Tries after the first one, at most.
+    #: Maximum number of tries after the first one.
     max_retries: int
-    #: For what must happen once also where the whole program is run again; else one is made for each request.
+    #: Set it if the operation must happen once even if the program runs again. By default each request gets a new one.
     idempotency_key: str
-    #: An `etag`: refuses with `PreconditionFailedError` where the resource is of another revision.
+    #: An `etag`: raises `PreconditionFailedError` if the resource has another revision.
     if_match: str
     headers: t.Mapping[str, str]
 
 
 class Request(t.NamedTuple):
-    """A request before it is sent. `path` is from `/api/v1` on, with its ids in place."""
+    """A request before it is sent. `path` begins with `/`, and its ids are filled in."""
 
     method: str
     path: str
     query: t.Mapping[str, t.Any] = {}
-    #: None where there is none; sent as JSON, or as a form (OAuth).
+    #: Sent as JSON, or as a form (OAuth); None for no body.
     body: t.Optional[t.Mapping[str, t.Any]] = None
-    #: Sent as it is, instead of a body.
+    #: Sent unchanged, instead of a body.
     content: t.Optional[Content] = None
     is_form: bool = False
-    #: Of a POST: whether the service does it once for its idempotency key, however often it comes.
+    #: Of a POST: whether the service honors an idempotency key for it.
     is_once: bool = False
     accept: str = "application/json"
 
 
 class Http:
-    """Sends requests, and again where that is safe."""
+    """Sends requests, and retries if that is safe."""
 
     def __init__(
         self,
@@ -91,19 +91,19 @@ class Http:
         self._timeout_seconds = timeout_seconds
         self._max_retries = max_retries
         self._headers = headers
-        #: Announcements that were logged already.
+        #: Deprecations that were already logged.
         self._announced: t.Set[t.Tuple[t.Optional[str], ...]] = set()
 
     def json(
         self, request: Request, options: t.Optional[Options] = None, cancellation: t.Optional[Cancellation] = None
     ) -> t.Tuple[t.Any, Answer]:
-        """Sends a request and reads its answer: JSON where it is any, else its text; None where there is nothing."""
+        """Sends a request and reads its response as JSON, or as text if it is not JSON; None if it is empty."""
         return self._tries(request, options or {}, cancellation, _whole)
 
     def open(
         self, request: Request, options: t.Optional[Options] = None, cancellation: t.Optional[Cancellation] = None
     ) -> Response:
-        """Sends a request and gives its answer unread."""
+        """Sends a request and returns the unread response."""
         return self._tries(request, options or {}, cancellation, lambda response, _: response)
 
     def _tries(
@@ -114,7 +114,7 @@ class Http:
         read: t.Callable[[Response, float], T],
     ) -> T:
         key = options.get("idempotency_key") or (str(uuid.uuid4()) if request.is_once else None)
-        # What is read from a file is gone once it is sent.
+        # A file can only be read once.
         is_stream = request.content is not None and not isinstance(request.content, (bytes, bytearray, str))
         max_retries = 0 if is_stream else options.get("max_retries", self._max_retries)
         is_repeatable = request.method != "POST" or key is not None
@@ -187,7 +187,7 @@ class Http:
             raise
 
     def _log_deprecation(self, request: Request, headers: t.Mapping[str, str]) -> None:
-        """Logs once what the service announces of a request: that it will be removed (RFC 9745, RFC 8594)."""
+        """Logs a deprecation in the headers of a response once (RFC 9745, RFC 8594)."""
         announcement = tuple(headers.get(name) for name in ("deprecation", "sunset", "link"))
         deprecation, sunset, link = announcement
         if deprecation is None or announcement in self._announced or len(self._announced) >= _announcements_max:
@@ -243,7 +243,7 @@ class Resource:
         path, given = self._path(template, ids), _given(query)
 
         def fetch(at: t.Mapping[str, t.Any]) -> t.Any:
-            # A cursor takes the place of both.
+            # A cursor replaces the caller's offset or page.
             first = {name: value for name, value in given.items() if "cursor" not in at or name not in ("offset", "page")}
             return send_json(self._http, Request("GET", path, {**first, **at}), result, options)
 
@@ -271,7 +271,7 @@ def send_json(
     options: t.Optional[Options],
     cancellation: t.Optional[Cancellation] = None,
 ) -> t.Any:
-    """Sends a request; its answer as what `result` says, with the answer's head as `last_response`."""
+    """Sends a request and converts its response to `result`, with `last_response`."""
     data, answer = http.json(request, options, cancellation)
     made = build(result, data)
     if isinstance(made, Model):
@@ -281,9 +281,9 @@ def send_json(
 
 def retry_delay(error: CadreError, attempt: int, is_repeatable: bool) -> t.Optional[float]:
     """
-    Seconds until the next try; None where there must be none. Repeated are 408, 429, 500 and more, and what got no answer.
-    A POST that the service would do twice only where it was refused before it began. A spent budget does not come back by
-    asking; 409 is a real conflict, but for an earlier try of the same request that is still at work.
+    Seconds until the next try; None if there must be none. Retried are 408, 429, 500 and higher, a 409 because an earlier try
+    with the same idempotency key is still running, and connection errors. A request that is not repeatable is only retried if
+    the service refused it before doing anything. A spent budget is not retried.
     """
     if isinstance(error, APIConnectionError):
         return backoff(attempt) if is_repeatable else None
@@ -300,12 +300,12 @@ def retry_delay(error: CadreError, attempt: int, is_repeatable: bool) -> t.Optio
 
 
 def backoff(attempt: int, first: float = _first_delay_seconds, longest: float = _delay_max_seconds) -> float:
-    """Seconds; they double with each try, and are spread, so that many callers do not come back at once."""
+    """Exponential backoff with jitter, in seconds."""
     return float(min(longest, first * 2 ** min(attempt - 1, 30)) * (0.5 + random.random() / 2))
 
 
 def fill_path(template: str, ids: t.Sequence[t.Union[str, int]]) -> str:
-    """A path with its ids in place; refuses what would make another path of it."""
+    """Fills ids into a path; raises for an id that would change the path."""
     pieces = template.split("{")
     path = pieces[0]
     for given, piece in zip(ids, pieces[1:]):
@@ -317,7 +317,7 @@ def fill_path(template: str, ids: t.Sequence[t.Union[str, int]]) -> str:
 
 
 def query_text(query: t.Mapping[str, t.Any]) -> str:
-    """`?` and the members that are there; empty where there is none."""
+    """`?` and the members that are not None; empty if there are none."""
     text = _form(query)
     return f"?{text.decode()}" if text else ""
 
@@ -346,7 +346,7 @@ def _whole(response: Response, deadline: float) -> t.Tuple[t.Any, Answer]:
         left = deadline - time.monotonic()
         if left <= 0:
             response.close()
-            raise APITimeoutError("The answer did not come to its end in time.")
+            raise APITimeoutError("The response was not complete within the timeout.")
         got = response.piece(left)
         if got == b"":
             break
@@ -359,7 +359,7 @@ def _whole(response: Response, deadline: float) -> t.Tuple[t.Any, Answer]:
     try:
         return json.loads(content), response.answer
     except ValueError as error:
-        # Of an error the status says enough: what stands before the service may have cut it.
+        # For an error the status is enough; a proxy may have replaced or cut the body.
         if response.status >= 400:
             return content.decode(errors="replace"), response.answer
         raise APIConnectionError("The response has the content type JSON, but is not valid JSON.") from error

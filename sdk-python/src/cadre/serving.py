@@ -1,4 +1,4 @@
-"""Tools that this program serves: it claims their calls under leases, makes them, and gives the results."""
+"""Serves tools in this process: claims their calls under leases, runs handlers, and sends the results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .transport import Cancellation
 _wait_seconds = 30
 _retry_seconds = (0.25, 10.0)
 _path = "/api/v1/projects/{project_id}/tool-calls"
-#: Codes that say that a call is not this process's any more.
+#: Codes of errors after which this process no longer holds the call.
 _lost_codes = ("lease_lost", "task_canceled", "tool_call_already_resolved")
 
 
 class ServedToolCall:
-    """A call as its handler sees it."""
+    """A call, as passed to its handler."""
 
     def __init__(self, claimed: t.Any) -> None:
         self.id: str = claimed.id
@@ -29,9 +29,9 @@ class ServedToolCall:
         self.task_id: str = claimed.task_id
         self.agent_id: str = claimed.agent_id
         self.attempt: int = claimed.attempt
-        #: The same at every attempt of this call: give it to what must happen once.
+        #: The same in every attempt: pass it to the system that the call changes.
         self.idempotency_key: str = claimed.idempotency_key
-        #: Is set when the task has been canceled, when the lease is lost, or when serving ends: stop then.
+        #: Set when the task is canceled, the lease is lost, or serving ends; the handler should then stop.
         self.canceled = threading.Event()
 
 
@@ -80,7 +80,7 @@ class _Serving:
         for thread in threads:
             thread.start()
         try:
-            # An event of the caller cannot wake this thread together with a refusal: it is looked at often.
+            # A thread cannot wait for two events at once, so it polls.
             while self._refusal is None and not stop.wait(0.1):
                 pass
         finally:
@@ -90,14 +90,14 @@ class _Serving:
             raise self._refusal
 
     def _finish(self, threads: t.List[threading.Thread], grace_seconds: float) -> None:
-        """Waits for the calls under way; after the grace their handlers are asked to stop, and their results are late."""
+        """Waits for running calls. After `grace_seconds` their handlers are told to stop, and their results are not sent."""
         with self._changed:
             self._changed.wait_for(lambda: not self._running, grace_seconds)
             self._is_stopped = True
             for call in self._running:
                 call.canceled.set()
         for thread in threads:
-            # A handler that ignores `canceled` keeps its thread, which ends with the process.
+            # The thread of a handler that ignores `canceled` ends with the process.
             thread.join(1.0)
 
     def _serve(self) -> None:
@@ -129,7 +129,7 @@ class _Serving:
                 self._perform(claimed, handler)
 
     def _perform(self, claimed: t.Any, handler: ToolHandler) -> None:
-        """Makes one call under its lease, and gives its result."""
+        """Handles one call under its lease, and sends its result."""
         call = ServedToolCall(claimed)
         ended = threading.Event()
         with self._changed:
@@ -138,7 +138,7 @@ class _Serving:
         beat.start()
         try:
             result = _result_of(handler, claimed.arguments, call)
-            # The service offers the call again, or asks a person: whatever this process says of it is late.
+            # The service offers the call again or asks a person, so a result of this process would be stale.
             if not call.canceled.is_set():
                 self._give(call, {**result, "lease": claimed.lease.token})
         except CadreError as error:
@@ -157,7 +157,7 @@ class _Serving:
             except CadreError as error:
                 if ended.is_set():
                     return
-                # A heartbeat that failed for another reason is followed by the next one.
+                # After any other error the next heartbeat follows.
                 if _is_lost(error):
                     call.canceled.set()
                 self._tell(error, call)
@@ -165,7 +165,7 @@ class _Serving:
                     return
 
     def _give(self, call: ServedToolCall, body: t.Dict[str, t.Any]) -> None:
-        # Of this result, and no other: a repeated request is the same one.
+        # One key for all tries to send this result.
         options: Options = {"idempotency_key": str(uuid.uuid4())}
         request = Request("POST", f"{self._path}/{call.id}/result", body=body, is_once=True)
         attempt = 0

@@ -1,4 +1,4 @@
-"""Streams of server-sent events that go on after a broken connection, at the place where they were."""
+"""Streams of server-sent events that resume after a broken connection."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .model import Model
 from .resource import Http, Options, Request, backoff
 from .transport import Cancellation, Response
 
-#: The service writes at least every 15 seconds: after this long without a byte the line is dead.
+#: The service writes at least every 15 seconds, so after this time without a byte the connection is dead.
 _silence_max_seconds = 45.0
-#: After a connection that has told something, and after the first that has not; then twice as long each time.
+#: Delay after a connection with events, and after the first one without; it doubles with each further failure.
 _reconnect_seconds = {"again": 0.1, "first": 1.0, "longest": 15.0}
-#: A connection that held this long was good, even if there was nothing to tell.
+#: A connection that lasted this long counts as good, even without events.
 _good_connection_seconds = 30.0
-#: Connections that fail one after another, until a stream is given up: some four minutes.
+#: Consecutive failed connections after which the stream raises: about four minutes.
 _failures_max = 20
 
 _final_states = ("completed", "failed", "canceled", "expired")
@@ -28,16 +28,15 @@ _final_events = tuple(f"task.{state}" for state in _final_states)
 
 
 def is_finished(status: str) -> bool:
-    """Whether a task has ended: it never changes again."""
+    """Whether a task has ended; its status is then final."""
     return status in _final_states
 
 
 class TaskStreamEvent(Model):
     """
-    Something that happens in a task. Kept events have a `sequence` that is dense from 1. `task.snapshot` (data: `task`) comes
-    with each connection, `message.snapshot` (`message_id`, `text`) takes the place of what was shown of a message, and
-    `message.delta` and `reasoning.delta` (`message_id`, `text`) are its next piece; these are not kept, and have the sequence of the
-    last kept event.
+    An event of a task. Stored events have a `sequence`, dense from 1. Live events are not stored and have the sequence of the
+    last stored event: `task.snapshot` (data: `task`) comes with each connection, `message.snapshot` (`message_id`, `text`)
+    replaces the text of a message so far, and `message.delta` and `reasoning.delta` (`message_id`, `text`) are its next piece.
     """
 
     type: str
@@ -49,9 +48,9 @@ class TaskStreamEvent(Model):
 
 class ProjectStreamEvent(Model):
     """
-    Something that happened in a project. `project.snapshot` comes with each connection: `data` has `tasks` and `agents` by state,
-    and `resumed`; where that is False, events may have been missed, so read lists again. `agent.status` has `agent_id` and
-    `status`. All else are events of tasks, with `task_id`, `agent_id`, `sequence` and the task's `status` when it was sent.
+    An event of a project. `project.snapshot` comes with each connection: `data` has `tasks` and `agents` by state, and
+    `resumed`; if that is False, events may be missing, so read lists again. `agent.status` has `agent_id` and `status`. All
+    others are events of tasks, with `task_id`, `agent_id`, `sequence` and the task's `status` when the event was sent.
     """
 
     type: str
@@ -65,7 +64,7 @@ class ProjectStreamEvent(Model):
 
 
 class Frame(t.NamedTuple):
-    """`id` is None where the frame has none: then it does not move the place to go on at. `data` is empty where it only has an id."""
+    """A frame. Without an `id` it does not change the position to resume at. `data` is empty if the frame has only an id."""
 
     id: t.Optional[str]
     type: str
@@ -73,7 +72,7 @@ class Frame(t.NamedTuple):
 
 
 class FrameReader:
-    """Takes the bytes of a stream in pieces, and gives the frames that are whole (WHATWG HTML 9.2.6)."""
+    """Parses the bytes of a stream, in pieces, into complete frames (WHATWG HTML 9.2.6)."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -82,7 +81,7 @@ class FrameReader:
 
     def read(self, piece: bytes) -> t.Iterator[Frame]:
         text = self._rest + self._decoder.decode(piece)
-        # Of a carriage return at the end more must be known.
+        # A line feed may follow a carriage return at the end.
         held = "\r" if text.endswith("\r") else ""
         lines = (text[: len(text) - len(held)]).replace("\r\n", "\n").replace("\r", "\n").split("\n")
         self._rest = lines.pop() + held
@@ -115,9 +114,9 @@ class FrameReader:
 
 class Source(t.NamedTuple):
     path: str
-    #: What `Last-Event-ID` says at first.
+    #: The first `Last-Event-ID`.
     after: t.Optional[str]
-    #: Asked when the service has ended a connection: whether that was the end of it all.
+    #: Whether the stream is complete when the service ends a connection.
     is_done: t.Callable[[], bool]
 
 
@@ -132,8 +131,8 @@ def read_events(
     cancellation: Cancellation,
 ) -> t.Iterator[Frame]:
     """
-    Reads a stream to its end, over as many connections as that takes: each goes on after the last frame that was given out
-    whole. Refusals that would come again are raised. `max_retries` counts connections that fail one after another.
+    Reads a stream to its end, and reconnects as needed, each time after the last complete frame. Raises errors that are not
+    transient. `max_retries` limits consecutive failed connections.
     """
     last = source.after
     failures_max = options.get("max_retries", _failures_max)
@@ -172,7 +171,7 @@ def read_events(
                 response.close()
         if source.is_done():
             return
-        # The first frame tells how things stand, on every connection: only what follows is news.
+        # Every connection begins with a snapshot, so only further frames are progress.
         was_good = frames > 1 or time.monotonic() - began > _good_connection_seconds
         failures = 0 if was_good else failures + 1
         if failures > failures_max:
@@ -186,7 +185,7 @@ def read_events(
 
 
 class _Stream:
-    """What streams share: they are read once, and can be closed from another thread."""
+    """The base of streams: each is read once, and can be closed from another thread."""
 
     def __init__(self) -> None:
         self._cancellation = Cancellation()
@@ -194,7 +193,7 @@ class _Stream:
         self._is_begun = False
 
     def close(self) -> None:
-        """Ends the reading, also from another thread: its loop ends."""
+        """Ends the loop that reads the stream, also from another thread."""
         self._cancellation.cancel()
 
     def _begin(self) -> None:
@@ -206,8 +205,8 @@ class _Stream:
 
 class TaskStream(_Stream):
     """
-    Events of a task, to be iterated over once. It reconnects broken connections, so that every kept event comes exactly
-    once; it ends with the task.
+    Events of a task, to iterate over once. It reconnects as needed, so that every stored event occurs exactly once; it ends
+    with the task.
     """
 
     def __init__(
@@ -240,8 +239,8 @@ class TaskStream(_Stream):
 
     def text(self) -> t.Iterator[str]:
         """
-        Text of the answer as it is written, a piece at a time: together all of it, also where it was written before the
-        stream began. It reads the stream.
+        Reads the stream, and yields pieces of the answer's text as it is written. Together they are the whole text, even if it
+        began before the stream.
         """
         had: t.Dict[str, int] = {}
         for event in self:
@@ -251,7 +250,7 @@ class TaskStream(_Stream):
             if event.type == "message.delta":
                 piece = data["text"]
             else:
-                # Text that was written before the stream began comes with the whole message.
+                # Text from before the stream comes with the whole message.
                 whole = data["text"] if event.type == "message.snapshot" else data["content"]
                 piece = (whole or "")[had.get(message_id, 0) :]
             had[message_id] = had.get(message_id, 0) + len(piece)
@@ -259,7 +258,7 @@ class TaskStream(_Stream):
                 yield piece
 
     def final_task(self) -> Task:
-        """Reads the stream to its end, where it was not read, and gives the task as it ended, also where it failed."""
+        """Reads the stream to its end if it was not read, and returns the ended task, also if it failed."""
         if not self._is_begun:
             for _ in self:
                 pass
@@ -279,7 +278,7 @@ class TaskStream(_Stream):
                 last = event.sequence
             if event.type in _final_events:
                 is_done = True
-            # Of a task that had ended before, everything may be known already.
+            # If the task had already ended, there may be no further events.
             if event.type == "task.snapshot" and is_finished(event.data["task"]["status"]) and event.sequence <= last:
                 is_done = True
             yield event
@@ -287,8 +286,8 @@ class TaskStream(_Stream):
 
 class ProjectStream(_Stream):
     """
-    Events of all tasks of a project, each once and those of a task in order, over as many connections as it takes. It does
-    not end: leave the loop, or close it. `last_event_id` is the place to go on at with a new stream.
+    Events of all tasks of a project, each once and in order within a task; reconnects as needed. It does not end: leave the
+    loop, or close it. A new stream with `last_event_id` continues after it.
     """
 
     def __init__(
@@ -300,7 +299,7 @@ class ProjectStream(_Stream):
         on_state: t.Optional[StateHandler],
     ) -> None:
         super().__init__()
-        #: Of the last event that was read to its end: a reader that leaves in the middle of one gets it again.
+        #: The id of the last handled event: a reader that stops while it handles an event gets it again.
         self.last_event_id = last_event_id
         self._http = http
         self._path = path
@@ -326,7 +325,7 @@ class ProjectStream(_Stream):
 
 
 def _is_transient(error: CadreError) -> bool:
-    """Whether a failure may be gone with the next connection."""
+    """Whether another connection may succeed."""
     if isinstance(error, APIError):
         return error.status in (408, 429) or error.status >= 500
     return isinstance(error, APIConnectionError)

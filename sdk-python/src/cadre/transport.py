@@ -1,4 +1,4 @@
-"""HTTP over connections that are kept: one request, one answer."""
+"""HTTP with reused connections."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import urllib.request
 
 from .errors import APIConnectionError, APITimeoutError, CadreError, Canceled
 
-#: A kept connection that was idle for longer is not used again: the service may be about to close it.
+#: A connection that was idle for longer is not reused: the service may be closing it.
 _idle_max_seconds = 4.0
 _kept_max = 16
 _piece_bytes = 65_536
 
 
 class Answer(t.NamedTuple):
-    """What came with an answer. `etag` is the revision, for `if_match`; None where the operation has none."""
+    """Status and headers of a response. `etag` is the revision, for `if_match`; None if the resource has none."""
 
     status: int
     headers: t.Mapping[str, str]
@@ -30,7 +30,7 @@ class Answer(t.NamedTuple):
 
 
 class Cancellation:
-    """Ends what waits for a socket, from another thread."""
+    """Ends a wait for a socket from another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class Cancellation:
                 _shut(connection)
 
     def pause(self, seconds: float) -> None:
-        """Waits; raises `Canceled` where it is canceled before."""
+        """Waits; raises `Canceled` if it is canceled meanwhile."""
         if self._canceled.wait(seconds):
             raise Canceled("It was closed.")
 
@@ -64,7 +64,7 @@ class Cancellation:
 
 
 class _WholeHead(http.client.HTTPResponse):
-    """The standard library takes a head that breaks off for a whole one, and its missing body for an empty one."""
+    """Detects a truncated head, which the standard library takes for a complete response with an empty body."""
 
     def begin(self) -> None:
         lines = _Lines(self.fp)
@@ -72,11 +72,11 @@ class _WholeHead(http.client.HTTPResponse):
         try:
             super().begin()
         finally:
-            # Where it was closed, there is none any more.
+            # It is None if the response was closed.
             if self.fp is lines:  # type: ignore[comparison-overlap]
                 self.fp = lines.file
         if lines.last == b"":
-            raise http.client.RemoteDisconnected("The head of the answer broke off.")
+            raise http.client.RemoteDisconnected("The head of the response was cut off.")
 
 
 class _Lines:
@@ -93,7 +93,7 @@ class _Lines:
 
 
 class Response:
-    """An answer that is read as it comes. Close it, or use it as a context, or read it to its end."""
+    """A response that is read as it arrives. Read it to its end, close it, or use it in a `with` statement."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Response:
         return Answer(self.status, self.headers, self.headers.get("x-request-id"), self.headers.get("etag"))
 
     def piece(self, timeout_seconds: t.Optional[float]) -> bytes:
-        """What has come, at least one byte; empty at the end. Raises `APITimeoutError` where nothing comes for so long."""
+        """The received bytes, at least one; empty at the end. Raises `APITimeoutError` if none arrive in time."""
         if self._release is None:
             return b""
         try:
@@ -121,19 +121,19 @@ class Response:
             got = self._response.read1(_piece_bytes)
         except socket.timeout as error:
             self.close()
-            raise APITimeoutError("The answer stopped in the middle.") from error
+            raise APITimeoutError("The response stopped before its end.") from error
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
             self.close()
-            raise APIConnectionError(f"The answer broke off: {_reason(error)}") from error
+            raise APIConnectionError(f"The response was cut off: {_reason(error)}") from error
         if got == b"":
             if self._response.length:
                 self.close()
-                raise APIConnectionError(f"The answer broke off: {self._response.length} bytes are missing.")
+                raise APIConnectionError(f"The response was cut off: {self._response.length} bytes are missing.")
             self._end(self._response.will_close)
         return got
 
     def iter_bytes(self, timeout_seconds: t.Optional[float] = 60) -> t.Iterator[bytes]:
-        """The body in pieces. `timeout_seconds` bounds the wait for each."""
+        """The body in pieces. `timeout_seconds` limits the wait for each."""
         try:
             while True:
                 got = self.piece(timeout_seconds)
@@ -144,11 +144,11 @@ class Response:
             self.close()
 
     def read(self, timeout_seconds: t.Optional[float] = 60) -> bytes:
-        """The whole body, or what is left of it."""
+        """The rest of the body."""
         return b"".join(self.iter_bytes(timeout_seconds))
 
     def close(self) -> None:
-        """Ends the connection, where the body is not read to its end."""
+        """Closes the connection if the body was not read to its end."""
         self._end(True)
 
     def __enter__(self) -> Response:
@@ -165,7 +165,7 @@ class Response:
 
 
 class Transport:
-    """Connections to one service. Safe to use from several threads."""
+    """Connections to one service. Several threads may use it."""
 
     def __init__(self, base_url: str, ssl_context: t.Optional[ssl.SSLContext]) -> None:
         self._lock = threading.Lock()
@@ -192,7 +192,7 @@ class Transport:
         timeout_seconds: float,
         cancellation: t.Optional[Cancellation],
     ) -> Response:
-        """Sends a request, and gives its answer once its head is there. `target` is path and query."""
+        """Sends a request, and returns the response when its head has arrived. `target` is path and query."""
         connection = self._take(timeout_seconds)
         target = self.base_path + target
         if self._proxy and not self._secure:
@@ -213,14 +213,14 @@ class Transport:
             if cancellation and cancellation.is_canceled:
                 raise Canceled("It was closed.") from error
             if isinstance(error, socket.timeout):
-                raise APITimeoutError(f"No answer to {method} {target} within {timeout_seconds:g} s.") from error
+                raise APITimeoutError(f"No response to {method} {target} within {timeout_seconds:g} s.") from error
             if isinstance(error, (OSError, http.client.HTTPException)):
                 raise APIConnectionError(f"The connection for {method} {target} failed: {_reason(error)}") from error
             raise
         return Response(response, connection, lambda used, is_broken: self._give(used, is_broken, cancellation))
 
     def close(self) -> None:
-        """Ends the connections that are kept."""
+        """Closes idle connections."""
         with self._lock:
             self._closed = True
             kept, self._kept = self._kept, []
@@ -274,7 +274,7 @@ def _proxy_of(scheme: str, host: str) -> t.Optional[t.Tuple[str, int]]:
 
 
 def _has_news(connection: http.client.HTTPConnection) -> bool:
-    """Whether an idle connection has something to read: that is its end."""
+    """Whether an idle connection has data to read, which means that it has ended."""
     if connection.sock is None:
         return True
     try:

@@ -25,9 +25,9 @@ def verify_webhook(
     tolerance_seconds: float = 300,
 ) -> WebhookEvent:
     """
-    Reads a request to a webhook. Raises `WebhookVerificationError` unless it was signed with `secret` within the last
-    `tolerance_seconds`. `body` is the text or the bytes as they came: parsed and written again they are others. The same
-    event may come more than once; its `webhook-id` is the same each time.
+    Verifies a request to a webhook and returns its event. `body` must be the received text or bytes: JSON that was parsed and
+    written again may differ. An event may arrive more than once, each time with the same `webhook-id`. Raises
+    `WebhookVerificationError` if it was not signed with `secret` within the last `tolerance_seconds`.
     """
     lower = {name.lower(): value for name, value in headers.items()}
     given_id, timestamp, signatures = (
@@ -49,7 +49,7 @@ def verify_webhook(
 
 
 def _signing_key(secret: str) -> bytes:
-    """Of `whsec_` and base64 those bytes, of anything else its characters."""
+    """The signing key: the decoded bytes of `whsec_` and base64, or the bytes of any other text."""
     encoded = re.fullmatch(r"whsec_([A-Za-z0-9+/]+={0,2})", secret)
     decoded = _bytes_of(encoded.group(1)) if encoded else None
     return secret.encode() if decoded is None else decoded
@@ -63,7 +63,7 @@ def _header(headers: t.Mapping[str, str], name: str) -> str:
 
 
 def _bytes_of(text: str) -> t.Optional[bytes]:
-    """None where it is no base64."""
+    """Decodes base64; None if it is invalid."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
