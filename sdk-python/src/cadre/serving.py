@@ -90,7 +90,7 @@ class _Serving:
             raise self._refusal
 
     def _finish(self, threads: t.List[threading.Thread], grace_seconds: float) -> None:
-        """Waits for running calls. After `grace_seconds` their handlers are told to stop, and their results are not sent."""
+        """Waits for running calls. After `grace_seconds` it sets `canceled` of the others and sends none of their results."""
         with self._changed:
             self._changed.wait_for(lambda: not self._running, grace_seconds)
             self._is_stopped = True
