@@ -36,6 +36,8 @@ export interface RemoteWork {
   complete(lease: Lease, output: { content: string; data?: unknown }): Promise<Ended>
   fail(lease: Lease, error: { code: string; message: string; retryable?: boolean }): Promise<Ended>
   park(lease: Lease, why: { reason?: string | undefined; until?: string | null | undefined }): Promise<Ended>
+  /** Checks that a lease holds its task. @throws `lease_lost`, `task_canceled` */
+  check(lease: Lease): Promise<void>
   /** The models that a worker may call, and the one that a name means. */
   models(lease: Lease): Promise<{ names: string[]; named(name: string): string | undefined }>
   callModel(lease: Lease, asked: AskedCall): Promise<CallAnswer>
@@ -98,6 +100,7 @@ export function openRemoteWork(
       complete: (lease, output) => completeWork(context, lease, output),
       fail: (lease, error) => failWork(context, calls, lease, error),
       park: (lease, why) => parkWork(context, calls, lease, why),
+      check: (lease) => underLease(context, lease, {}, async () => ({ result: undefined })),
       async models(lease) {
         const run = await underLease(context, lease, {}, async (held) => ({ result: held.run }))
         return { names: modelsOf(run), named: (name) => modelNamed(run, name) }

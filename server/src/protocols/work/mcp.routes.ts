@@ -34,7 +34,8 @@ export function workMcpRoutes(app: FastifyInstance, http: HttpContext, context: 
   app.addHook('onClose', () => handler.close())
   handle(app, http, callWorkMcp, {
     load: requireLease,
-    run: async () => ({}),
+    // A worker without the task must not get a result that it could take for one of a tool.
+    run: async ({ loaded }) => context.engine.work.check(loaded),
     finish: async (handling, _answer, reply) => {
       const work: McpWork = { lease: handling.loaded, signal: untilClosed(reply), results: [] }
       const answer = await handler.fetch(requestOf(context, handling, work.signal), {

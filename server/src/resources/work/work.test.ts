@@ -439,5 +439,14 @@ describe('the model gateway of remote work', () => {
     assert.match(JSON.stringify(called.body), /UTC|20\d\d/)
     const journal = await steps(id)
     assert.deepEqual([journal[0].type, journal[0].name, journal[0].status], ['tool_call', 'current_time', 'completed'])
+    await test.sql`update work set lease_until = now() - interval '1 second' where task_id = ${id}`
+    for (const [method, params] of [
+      ['initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'w', version: '1' } }],
+      ['tools/list', {}],
+      ['tools/call', { name: 'current_time', arguments: { time_zone: 'UTC' } }],
+    ] as const) {
+      const late = await rpc(method, params)
+      assert.deepEqual([late.status, late.body.error.data.code], [409, 'lease_lost'], JSON.stringify(late.body))
+    }
   })
 })
