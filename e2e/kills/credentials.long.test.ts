@@ -109,7 +109,7 @@ const everyTask = (all: readonly { id: string }[], statuses: readonly string[]) 
 
 describe('calls over several processes with tokens of 5 seconds', { timeout: 600_000 }, () => {
   for (const grant of ['client_credentials', 'authorization_code'] as const)
-    it(`calls over several processes with tokens of 5 seconds of the grant ${grant} come with none that has ended, which are renewed once for all`, async (t) => {
+    it(`calls of several processes never have an expired token of the grant ${grant}, and one process renews it for all`, async (t) => {
       const issuer = await TokenIssuer.start({ lifetime })
       t.after(() => issuer.stop())
       const server = await startSlowServer(t, issuer)

@@ -25,7 +25,7 @@ function killIfThere(pid: number): void {
 }
 
 describe('a service of several processes, one of which is killed', () => {
-  it(`a service of several processes, one of which is killed answers or closes each of ${connections} connections within ${end_ms / 1000} s`, async () => {
+  it(`a service of several processes of which one is killed answers or closes each of ${connections} connections within ${end_ms / 1000} s`, async () => {
     const folder = await temporaryFolder()
     const ends: Record<string, number> = {}
     let longest_ms = 0

@@ -58,7 +58,7 @@ async function memory(name: 'VmRSS' | 'VmHWM'): Promise<number> {
 }
 
 it(
-  `uploads of the most bytes, and of one more, take ${boundMiB} MiB of the process each at most`,
+  `an upload of the maximum size, and one that is larger by a byte, take at most ${boundMiB} MiB of memory each`,
   { skip: process.platform !== 'linux' && 'the kernel tells the memory of a process on Linux alone' },
   async () => {
     // What a process takes once, for its first uploads, is not taken by each.

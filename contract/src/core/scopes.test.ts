@@ -163,7 +163,7 @@ describe('scopes', () => {
 
 describe('roles', () => {
   for (const role of roles) {
-    it(`${role} allows exactly what decision D70 says`, () => {
+    it(`the role ${role} allows exactly the scopes of decision D70`, () => {
       assert.deepEqual([...scopesOfRole(role)].sort(), [...allowed[role]].sort())
       for (const fine of fineScopes) assert.equal(roleAllows(role, fine), allowed[role].includes(fine), fine)
       assert.equal(roleAllows(role, 'admin'), role === 'owner' || role === 'admin')
@@ -187,7 +187,7 @@ describe('roles', () => {
 describe('permissions (decisions D70 and D75)', () => {
   for (const role of roles) {
     for (const scope of scopes) {
-      it(`${scope} in the hands of ${role}`, () => {
+      it(`the scope ${scope} with the role ${role} permits what both allow`, () => {
         const may = (fine: FineScope): boolean => grants[scope].includes(fine) && allowed[role].includes(fine)
         assert.deepEqual(permissionsOf([scope], role), {
           projects: {

@@ -28,7 +28,7 @@ describe('the life of an agent', () => {
 
   for (const [state, row] of Object.entries(table) as [Settled, Record<AgentAction, AgentState | null>][]) {
     for (const [action, to] of Object.entries(row) as [AgentAction, AgentState | null][]) {
-      it(`${action} of an agent that is ${state}: ${to ?? 'refused'}`, () => {
+      it(`the action ${action} on an agent that is ${state} ${to === null ? 'is refused' : `leads to ${to}`}`, () => {
         const { from, to: target } = agentActions[action]
         const result = from.includes(state) ? target : target === state ? state : null
         assert.equal(result, to)

@@ -94,7 +94,7 @@ describe('the service', () => {
 
 describe('every operation, without a credential', () => {
   for (const operation of some(guarded)) {
-    it(`${operation.id} is 401`, async () => {
+    it(`${operation.id} without a credential is 401`, async () => {
       const { path } = await samples.of(operation)
       const { status, headers, body } = await ask(
         operation,
@@ -109,7 +109,7 @@ describe('every operation, without a credential', () => {
   for (const operation of operations.filter(
     ({ credentials, error_format }) => credentials.length === 0 && error_format === 'control',
   )) {
-    it(`${operation.id} is public`, async () => {
+    it(`${operation.id} is served without a credential`, async () => {
       assert.equal(
         (await ask(operation, { path: operation.path }, { key: null })).status,
         operation.responses[0]!.status,
@@ -122,7 +122,7 @@ describe('every operation, to each kind of credential', () => {
   for (const operation of some(done)) {
     for (const kind of kinds) {
       const allowed = operation.credentials.includes(kind)
-      it(`${operation.id} ${allowed ? 'serves' : 'refuses'} ${kind}`, async () => {
+      it(`${operation.id} ${allowed ? 'serves' : 'refuses'} a credential of kind ${kind}`, async () => {
         const person = endsForItsUser.includes(operation.id) ? await makePerson(test) : samples.owner
         const credential = await samples.credential(kind, person)
         const { status, body } = await ask(operation, await samples.of(operation, person), credential)
@@ -171,7 +171,7 @@ describe('every operation, to each scope alone (decision D73)', () => {
 
 describe('every operation, to each role (decision D70)', () => {
   for (const operation of some(done.filter(({ credentials }) => credentials.includes('api_key')))) {
-    it(`${operation.id} is for ${roles.filter((role) => roleAllows(role, operation.scope)).join(', ')}`, async () => {
+    it(`${operation.id} is served only to ${roles.filter((role) => roleAllows(role, operation.scope)).join(', ')}`, async () => {
       for (const role of roles) {
         const person = await makePerson(test, role, samples.owner.org_id)
         const { status, body } = await ask(

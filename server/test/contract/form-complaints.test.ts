@@ -15,18 +15,18 @@ describe('the form of an agent complains in the words of the API', () => {
     'a name of spaces': draft({ name: '   ' }),
     'a long name': draft({ name: 'x'.repeat(500) }),
     'a long description': draft({ description: 'x'.repeat(5000) }),
-    'a model that is none': config({ model: 'no model' }),
+    'an invalid model': config({ model: 'no model' }),
     'numbers out of range': config({ temperature: 9, max_steps: 0, timeout_seconds: 1e9, max_concurrent_tasks: -1 }),
-    'numbers that are none': config({ max_tokens: 1.5, max_steps: 'many' }),
-    'a policy that is none': config({ tool_policies: { current_time: 'maybe' } }),
-    'tools that are none': config({ tools: 'current_time' }),
+    'invalid numbers': config({ max_tokens: 1.5, max_steps: 'many' }),
+    'an invalid policy': config({ tool_policies: { current_time: 'maybe' } }),
+    'invalid tools': config({ tools: 'current_time' }),
     'tools without a name': config({ tools: ['', 3] }),
     'a variable with a wrong name': draft({ environment: { 'not a name': 'x' } }),
     'instructions that are too long': config({ system_prompt: 'x'.repeat(300_000) }),
-    'several at once': draft({ name: '', config: { model: '', retry_policy: { max_attempts: 99 } } }),
+    'several errors': draft({ name: '', config: { model: '', retry_policy: { max_attempts: 99 } } }),
   }
   for (const [what, of] of Object.entries(drafts)) {
-    it(what, () => {
+    it(`the form of an agent has the issues of the API for ${what}`, () => {
       const issues = check(createAgent.body, bodyOfNew(of))
       const byField = (a: { field: string }, b: { field: string }) => (a.field < b.field ? -1 : 1)
       assert.deepEqual(

@@ -15,15 +15,15 @@ const requests = {
 } as const
 const paths = Object.keys(requests) as (keyof typeof requests)[]
 
-describe('The fake of model providers', () => {
+describe('the fake of model providers', () => {
   for (const path of paths) {
-    it(`The fake of model providers answers by /v1/${path}.`, async () => {
+    it(`the fake of model providers answers at /v1/${path}`, async () => {
       const { status, events } = await tell(server, path, requests[path])
       assert.equal(status, 200)
       assert.ok(JSON.stringify(events).includes('Hello'))
     })
 
-    it(`The fake of model providers refuses before it does as a test says, by /v1/${path}.`, async () => {
+    it(`the fake of model providers refuses an invalid request before it does as a test says, at /v1/${path}`, async () => {
       const before = server.refused.length
       server.next({ do: 'status', status: 529 })
       const refused = await tell(server, path, { ...requests[path], nonsense: true })
@@ -34,7 +34,7 @@ describe('The fake of model providers', () => {
       assert.equal(server.refused.length, before + 1)
     })
 
-    it(`The fake of model providers gives a call an id once, by /v1/${path}.`, async () => {
+    it(`the fake of model providers gives each call a new id at /v1/${path}`, async () => {
       const ids = new Set<string>()
       for (let round = 0; round < 3; round++) {
         server.next({
@@ -51,11 +51,11 @@ describe('The fake of model providers', () => {
     })
   }
 
-  it('The fake of model providers has no other path.', async () => {
+  it('the fake of model providers has no other path', async () => {
     assert.equal((await fetch(`${server.base_url}/models`)).status, 404)
   })
 
-  it('The fake of model providers counts what was cached and reasoned, in the terms of each protocol.', async () => {
+  it('the fake of model providers counts what was cached and reasoned, in the terms of each protocol', async () => {
     const usage = {
       input_tokens: 100,
       output_tokens: 20,
@@ -89,7 +89,7 @@ describe('The fake of model providers', () => {
 
 type Block = Record<string, unknown> & { type: string }
 
-describe('Thinking by Messages', () => {
+describe('thinking by Messages', () => {
   const tools = [{ name: 'weather', input_schema: { type: 'object' } }]
   const thought = (): FakeBehaviour => ({
     do: 'answer',
@@ -119,7 +119,7 @@ describe('Thinking by Messages', () => {
     return blocks
   }
 
-  it('Thinking by Messages comes in its place where the request lets the model think, and nowhere else.', async () => {
+  it('thinking by Messages comes in its place where the request lets the model think, and nowhere else', async () => {
     const types = ['thinking', 'redacted_thinking', 'text', 'thinking', 'tool_use']
     const blocks = await blocksOf(budget)
     assert.deepEqual(
@@ -133,14 +133,14 @@ describe('Thinking by Messages', () => {
     )
   })
 
-  it('Thinking by Messages has no text where the model leaves it out unless it is asked for.', async () => {
+  it('thinking by Messages has no text where the model leaves it out unless it is asked for', async () => {
     const model = 'fake-reasoner'
     assert.equal((await blocksOf({ model, thinking: { type: 'adaptive' } }))[0]?.['thinking'], '')
     const shown = await blocksOf({ model, thinking: { type: 'adaptive', display: 'summarized' } })
     assert.equal(shown[0]?.['thinking'], 'First. ')
   })
 
-  it('Thinking by Messages comes back as it was, and is refused where it is missing, changed, moved, or was never produced.', async () => {
+  it('thinking by Messages comes back as it was, and is refused where it is missing, changed, moved, or was never produced', async () => {
     const [first, hidden, said, then, call] = (await blocksOf(budget)) as [Block, Block, Block, Block, Block]
     const id = call['id']
     const asks = async (content: object[], how: object = budget) => {
@@ -178,7 +178,7 @@ describe('Thinking by Messages', () => {
     )
   })
 
-  it('Thinking by Messages is asked for before a call of another provider only by a budget, since adaptive thinking may leave it out.', async () => {
+  it('thinking by Messages is asked for before a call of another provider only by a budget, since adaptive thinking may leave it out', async () => {
     const foreign = [
       { role: 'assistant', content: [{ type: 'tool_use', id: 'call_foreign', name: 'weather', input: {} }] },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_foreign', content: 'rain' }] },

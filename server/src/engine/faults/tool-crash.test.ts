@@ -97,7 +97,7 @@ describe('a call of a tool that was cut by a crash', () => {
   }
 
   for (const safety of ['safe', 'keyed'] as const) {
-    it(`a call of a tool that was cut by a crash is made again with the same key where it is ${safety}`, async () => {
+    it(`a tool call that a crash interrupted is repeated with the same key if it is ${safety}`, async () => {
       const id = cut[safety]
       await until(id, 'completed')
       assert.equal(await callsOf(id), 2)
@@ -125,7 +125,7 @@ describe('a call of a tool that was cut by a crash', () => {
     ],
   ] as const
   for (const [what, name, resolution, made, said] of answers) {
-    it(`a call of a tool that was cut by a crash asks a person where it is unsafe, and is ${what}`, async () => {
+    it(`a tool call that a crash interrupted asks a person if it is unsafe, and is ${what}`, async () => {
       const id = cut[name]
       await until(id, 'waiting')
       const { wait } = await read(id)

@@ -68,7 +68,7 @@ describe('a model name', () => {
     ['of a provider without a key is refused', { openai: openrouter }, 'anthropic/claude-x', refused],
     ['of OpenAI without a key is refused, not sent elsewhere', { providers: [local] }, 'openai/gpt-5', refused],
     [
-      'counts empty settings as none',
+      'is refused if the settings of all providers are empty',
       { openai: { api_key: '', base_url: undefined }, anthropic: { api_key: undefined } },
       'gpt-5',
       refused,
@@ -78,7 +78,7 @@ describe('a model name', () => {
     ['without a model behind its provider does not exist', { openai: key }, 'openai/', 'model_not_found'],
   ]
   for (const [promise, settings, name, expected] of cases) {
-    it(promise, () => assert.equal(resolve(settings, name), expected))
+    it(`a model name ${promise}`, () => assert.equal(resolve(settings, name), expected))
   }
 
   it('a model name with an unknown provider is rejected with the configured ones and a correction', () => {

@@ -47,7 +47,7 @@ for (const kind of providerKinds) {
       [301, 'provider_bad_answer', false],
     ]
     for (const [status, code, retryable] of sample(statuses, 4)) {
-      it(`a failure of kind ${kind} turns status ${status} into ${code}, asks once, and says what the provider said`, async () => {
+      it(`a model of kind ${kind} turns status ${status} into ${code}, asks once, and repeats the message of the provider`, async () => {
         server.next({ do: 'status', status, message: `because of ${status}`, headers: { location: '/elsewhere' } })
         const said = (error: ModelError): boolean => status === 301 || error.message.includes(`because of ${status}`)
         await assert.rejects(
@@ -68,7 +68,7 @@ for (const kind of providerKinds) {
       'null',
     ]
     for (const body of sample(bodies, 2)) {
-      it(`a failure of kind ${kind} understands a status whose body is ${body || 'empty'}`, async () => {
+      it(`a model of kind ${kind} understands a status whose body is ${body || 'empty'}`, async () => {
         server.next({ do: 'status', status: 502, body })
         await assert.rejects(
           makeModel(kind, server.base_url).call(modelRequest('Hello?')),
@@ -92,7 +92,7 @@ for (const kind of providerKinds) {
       ['a word', () => ({ 'retry-after': 'soon' }), (seconds) => seconds === undefined],
     ]
     for (const [name, headersNow, expected] of sample(waits, 2)) {
-      it(`a failure of kind ${kind} passes on how long to wait: ${name}`, async () => {
+      it(`a model of kind ${kind} reads Retry-After with ${name}`, async () => {
         const headers = headersNow()
         server.next({ do: 'status', status: 429, headers }, { do: 'status', status: 503, headers })
         await assert.rejects(
@@ -224,7 +224,7 @@ for (const kind of providerKinds) {
       ],
     ]
     for (const [what, behaviour, code, retryable] of sample(broken, 5)) {
-      it(`a failure of kind ${kind} fails with ${code} when the provider ${what}, and works again after that`, async () => {
+      it(`a model of kind ${kind} fails with ${code} when the provider ${what}, and works again after that`, async () => {
         server.next(behaviour)
         const model = makeModel(kind, server.base_url)
         await assert.rejects(
@@ -236,7 +236,7 @@ for (const kind of providerKinds) {
       })
     }
 
-    it(`a failure of kind ${kind} never repeats the key, whatever the provider answers`, async () => {
+    it(`an error of a model of kind ${kind} never has the key, whatever the provider answers`, async () => {
       server.next({ do: 'status', status: 401, message: `Incorrect API key provided: ${providerKey}.` })
       await assert.rejects(
         makeModel(kind, server.base_url).call(modelRequest('Hello?')),
@@ -247,7 +247,7 @@ for (const kind of providerKinds) {
       )
     })
 
-    it(`a failure of kind ${kind} says that the host is unreachable`, async () => {
+    it(`an error of a model of kind ${kind} says that the host is unreachable`, async () => {
       const deleted = await startFakeModelServer()
       await deleted.close()
       await assert.rejects(
@@ -287,7 +287,7 @@ it('the error of a request that needs the Responses protocol names its setting',
 for (const kind of providerKinds) {
   describe(`what a provider of kind ${kind} may do wrong`, () => {
     for (const { what, behave, code, retryable } of sample(modelFaults, 4)) {
-      it(`${code} where it ${what}, and it works again after that`, async () => {
+      it(`a call to a provider of kind ${kind} that ${what} fails with ${code}, and the next one works`, async () => {
         server.next(behave({ path: pathOf(kind) }))
         const limits = code === 'provider_timeout' ? { start_ms: 500, idle_ms: 500 } : {}
         const model = makeModel(kind, server.base_url, limits)
@@ -296,7 +296,7 @@ for (const kind of providerKinds) {
       })
     }
 
-    it(`what a provider of kind ${kind} may do wrong never makes a part of an answer look like the whole of it, wherever it is cut`, async () => {
+    it(`a model of kind ${kind} never takes a part of an answer for the whole, wherever it is cut`, async () => {
       const answer = { text: 'one two', tool_calls: [{ id: 'call_a', name: 'weather', arguments: { city: 'Bonn' } }] }
       const outcomes: string[] = []
       for (const how of ['cut', 'end_early'] as const) {
@@ -313,7 +313,7 @@ for (const kind of providerKinds) {
       assert.deepEqual(new Set(outcomes), new Set(['provider_unavailable', 'whole']))
     })
 
-    it(`what a provider of kind ${kind} may do wrong is nothing where its answer is whole, however slowly it comes`, async () => {
+    it(`a model of kind ${kind} accepts a whole answer, however slowly it comes`, async () => {
       const limitKey = Promise.withResolvers<void>()
       // A piece further on the Responses protocol, whose answers begin with one more event.
       server.next({ do: 'hold', pieces: kind === 'openai' ? 5 : 4, text: 'one two three', until: limitKey.promise })
@@ -389,7 +389,7 @@ describe('reasoning of a provider', () => {
     ],
   ]
   for (const [what, kind, model, behaviour, pattern] of cases) {
-    it(`${what} fails the call of kind ${kind} with words that say so, and the next one works`, async () => {
+    it(`${what} fails the call of kind ${kind} with an error that names it, and the next one works`, async () => {
       server.next(behaviour)
       const provider = makeModel(kind, server.base_url)
       await assert.rejects(provider.call(ask(model)), (error: ModelError) => {

@@ -36,7 +36,7 @@ describe('a secret in what a tool says', () => {
     ['after two bytes in base64', Buffer.from(`ab${secret}cd`).toString('base64')],
     ['twice', `${secret}${secret}`],
   ] as const)
-    it(`a secret in what a tool says is not told: ${form}`, () => {
+    it(`a secret in the result of a tool is redacted: ${form}`, () => {
       const received = text(`before ${written} after`)
       assert.match(received, /^before .*\[redacted\].* after$/s)
       assert.equal(received.includes('canary'), false, received)

@@ -100,7 +100,7 @@ const messages = { start: 'Agent started', pause: 'Agent paused', stop: 'Agent s
 describe('an action', () => {
   for (const [state, settles_to, action, answer, events] of table) {
     const from = settles_to && state === 'updating' ? `${state} from ${settles_to}` : state
-    it(`${action} of an agent that is ${from}: ${answer}${events.length > 0 ? `, and tells ${events.join(', ')}` : ''}`, async () => {
+    it(`the action ${action} on an agent that is ${from} ${answer === 409 ? 'is a conflict' : `responds with ${answer}`}${events.length > 0 ? ` and publishes ${events.join(', ')}` : ''}`, async () => {
       const id = await runningAgent()
       await put(id, state, settles_to)
       const before = await test.send('GET', `${agents}/${id}`)

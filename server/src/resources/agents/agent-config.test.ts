@@ -133,7 +133,7 @@ describe('an update of the configuration (RFC 7396)', () => {
     ],
   ]
   for (const [what, patch, expected] of cases) {
-    it(what, async () => {
+    it(`an update of the configuration of an agent ${what}`, async () => {
       const { body: before } = await create(full)
       const { status, body } = await update(before.id, patch)
       assert.equal(status, 200, JSON.stringify(body))

@@ -62,7 +62,7 @@ describe('deleting an agent (decision D45)', () => {
     ['updating', 'running', true],
     ['updating', 'stopped', false],
   ] as const) {
-    it(`deleting an agent that is ${status}${settles_to ? ` from ${settles_to}` : ''} ${told ? 'tells that it stopped' : 'tells nothing'} (decision D93)`, async () => {
+    it(`deleting an agent that is ${status}${settles_to ? ` from ${settles_to}` : ''} ${told ? 'publishes agent.stopped' : 'publishes no event'} (decision D93)`, async () => {
       const { id, name } = await agentIn(status, settles_to)
       assert.equal((await remove(id)).status, 200)
       const events = await test.sql<{ type: string; data: any }>`select type, data from event where agent_id = ${id}`
@@ -79,7 +79,7 @@ describe('deleting an agent (decision D45)', () => {
     ['creating', 'create'],
     ['updating', 'launch'],
   ] as const) {
-    it(`deleting an agent that is ${status} before it was ever launched tells nothing`, async () => {
+    it(`deleting an agent that is ${status} before it was ever launched publishes no event`, async () => {
       const { id } = await agentIn('running')
       // What cannot be read is not settled for some seconds.
       await test.sql`

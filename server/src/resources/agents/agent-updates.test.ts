@@ -106,7 +106,7 @@ describe('an update (decisions D17, D37)', () => {
     ],
   ]
   for (const [what, body, apply] of cases) {
-    it(what, async () => {
+    it(`in an update of an agent ${what}`, async () => {
       const before = await make(full)
       const { status, body: after } = await update(before.id, body)
       assert.equal(status, 200, JSON.stringify(after))
@@ -185,7 +185,7 @@ describe('what an update leads back to (decision D35)', () => {
     ['stopped', 'stopped'],
     ['error', 'stopped'],
   ] as const) {
-    it(`${state}: ${to}, without an event (decision D93)`, async () => {
+    it(`an update of an agent that is ${state} leads back to ${to}, without an event (decision D93)`, async () => {
       const { id } = await make()
       await settled(id, 'running')
       await test.sql`update agent set status = ${state} where id = ${id}`

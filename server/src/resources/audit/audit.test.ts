@@ -249,7 +249,7 @@ describe('who may read it', () => {
     ['member', 403],
     ['viewer', 403],
   ] as const) {
-    it(`${role}: ${status}`, async () => {
+    it(`reading and exporting the audit log as ${role} gets status ${status}`, async () => {
       const { org_id } = await newOwner()
       const { key } = await makeKey(test, await makePerson(test, role, org_id), ['organizations:read'])
       for (const url of [path, `${path}/export`]) assert.equal((await test.send('GET', url, { key })).status, status)

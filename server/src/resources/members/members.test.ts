@@ -154,7 +154,7 @@ describe('roles: who may do what to whom', () => {
     by === 'owner' || (by === 'admin' && from !== 'owner' && to !== 'owner')
 
   for (const by of roles) {
-    it(`${by}: changes of roles`, async () => {
+    it(`the role ${by} changes exactly the roles of members that it may`, async () => {
       for (const from of roles) {
         for (const to of roles) {
           const people = await company()
@@ -172,7 +172,7 @@ describe('roles: who may do what to whom', () => {
       }
     })
 
-    it(`${by}: removals`, async () => {
+    it(`the role ${by} removes exactly the members that it may`, async () => {
       for (const from of roles) {
         const people = await company()
         const target = from === 'owner' ? people.second : await makePerson(test, from, people.owner.org_id)
@@ -184,7 +184,7 @@ describe('roles: who may do what to whom', () => {
       }
     })
 
-    it(`${by}: nothing at all in another organization`, async () => {
+    it(`the role ${by} finds no member of another organization`, async () => {
       const { owner: theirs } = await company()
       const people = await company()
       const options = await admin(people[by])

@@ -58,7 +58,7 @@ describe('an organization keeps an owner', () => {
       send('POST', '/api/v1/auth/organization/leave', { cookie, body: { organization_id: self.org_id } }),
   }
   for (const [what, go] of Object.entries(ways)) {
-    it(what, async () => {
+    it(`an organization keeps an owner ${what}`, async () => {
       for (let round = 0; round < rounds; round++) {
         const { org_id } = await makePerson(test, 'viewer')
         const [one, two] = [await makePerson(test, 'owner', org_id), await makePerson(test, 'owner', org_id)]

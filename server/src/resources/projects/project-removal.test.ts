@@ -55,8 +55,8 @@ describe('in a project that is being deleted (decision D24)', () => {
   for (const request of requests) {
     const [what, , named] = request
     for (const headers of [{}, { 'idempotency-key': `late-${what}` }]) {
-      const once = Object.keys(headers).length > 0 ? ', to be done once,' : ''
-      it(`${what}${once} is refused as in one that never was`, async () => {
+      const once = Object.keys(headers).length > 0 ? ' with an Idempotency-Key' : ''
+      it(`${what}${once} in a project that is being deleted gets the 404 of a missing project`, async () => {
         const id = await newProject()
         const { status, body } = await whileDeleted(request, id, headers)
         assert.deepEqual(

@@ -94,7 +94,8 @@ describe('a URL with places', () => {
     'https:a.example/{x}',
     'https://exa mple/',
   ])
-    it(`a URL with places is not ${JSON.stringify(text)}`, () => assert.equal(typeof parseUrlTemplate(text), 'string'))
+    it(`the URL template ${JSON.stringify(text)} is refused`, () =>
+      assert.equal(typeof parseUrlTemplate(text), 'string'))
 })
 
 it('a query has the items of a list one by one, and objects as JSON', () => {

@@ -335,7 +335,7 @@ describe('a server that is not as it should be', () => {
       (response) => response.writeHead(200, sse).write(': begun\n\n', () => response.destroy()),
     ],
   ] satisfies [string, (response: ServerResponse) => unknown][]) {
-    it(`a server that is not as it should be that ${what} after it was called leaves the outcome unknown`, async (t) => {
+    it(`an MCP server that ${what} after a call leaves the outcome unknown`, async (t) => {
       let isCut = false
       const server = await startMcpServer(t, {
         before: (request, response) => {
@@ -391,7 +391,7 @@ describe('a server that is not as it should be', () => {
   })
 
   for (const era of ['modern', 'session'] satisfies McpEra[]) {
-    it(`a server that is not as it should be that never answers gets a cancellation (${era})`, async (t) => {
+    it(`an MCP server that never answers gets a cancellation (${era})`, async (t) => {
       const called = Promise.withResolvers<AbortSignal>()
       const server = await startMcpServer(t, {
         era,

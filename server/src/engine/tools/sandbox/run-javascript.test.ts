@@ -29,7 +29,7 @@ describe('run_javascript', () => {
     ['Promise.resolve().then(() => console.log("later")); 1', 'console:\nlater\n\nresult:\n1'],
     ['JSON.stringify = () => "changed"; String.prototype.slice = null; ({ a: 1 })', '{"a":1}'],
   ] as const)
-    it(`run_javascript gives the value of ${code}`, async () => assert.deepEqual(await run(code), { content }))
+    it(`run_javascript returns the value of ${code}`, async () => assert.deepEqual(await run(code), { content }))
 
   for (const [code, message] of [
     ['throw new TypeError("no")', 'TypeError: no (run.js:1)'],
@@ -95,7 +95,7 @@ describe('a program without an end', () => {
     'for (;;) console.log("x".repeat(1000))',
   ]
   for (const code of sample(endless, 2))
-    it(`a program without an end is ended: ${code}`, async () => {
+    it(`a program without an end times out: ${code}`, async () => {
       const began = performance.now()
       const { error } = await run(code, 0.3)
       assert.equal(error?.code, 'timed_out')
@@ -147,7 +147,7 @@ describe('a program that takes too much', () => {
     'const f = () => Promise.resolve().then(f); f()',
   ]
   for (const code of sample(greedy, 2))
-    it(`a program that takes too much runs out of memory, and we do not: ${code}`, async () => {
+    it(`a program that takes too much memory fails, and the service does not: ${code}`, async () => {
       const before = process.memoryUsage.rss()
       const { error } = await run(code, 30)
       assert.equal(error?.code, 'out_of_memory', error?.message)
@@ -159,7 +159,7 @@ describe('a program that takes too much', () => {
     ['JSON.parse("[".repeat(1e6))', 'javascript_error'],
     ['eval("(".repeat(1e5) + ")".repeat(1e5))', 'sandbox_crashed'],
   ] as const)
-    it(`a program that takes too much goes too deep, and comes back with an error: ${code}`, async () =>
+    it(`a program that recurses too deep fails with an error: ${code}`, async () =>
       assert.equal((await run(code)).error?.code, expected))
 
   it('the value and the console of a program are cut to their bounds', async () => {

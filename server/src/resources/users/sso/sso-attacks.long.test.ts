@@ -168,10 +168,11 @@ describe('an ID token is refused', () => {
     ],
     'with another subject than the userinfo': [/"sub" property/, { id_token: claims({ sub: 'known-okta' }) }],
     'that is missing': [/"id_token" property/, { id_token: () => undefined }],
-    'that is none': [/failed to parse JWT/, { id_token: () => 'not.a.token' }],
+    'that is no JWT': [/failed to parse JWT/, { id_token: () => 'not.a.token' }],
     'that is not even text': [/"id_token" property/, { id_token: () => 42 as never }],
   }
-  for (const [what, [why, faults]] of Object.entries(tokens)) it(what, () => attack([502, why], faults))
+  for (const [what, [why, faults]] of Object.entries(tokens))
+    it(`an ID token ${what} is refused`, () => attack([502, why], faults))
 })
 
 describe('a provider that answers rubbish signs no one in', () => {
@@ -201,15 +202,17 @@ describe('a provider that answers rubbish signs no one in', () => {
     null: [/top level object/, json(200, null)],
     'an empty object': [/"(access_token|keys|sub)" property/, json(200, {})],
     'more than is read': [/answer_too_large/, text(200, `{"access_token":"${'x'.repeat(200_000)}"}`)],
-    'without end': [/answer_too_large/, endless],
-    'by hanging up': [/connection_lost/, (request) => request.socket.destroy()],
+    'a body without end': [/answer_too_large/, endless],
+    'a closed connection': [/connection_lost/, (request) => request.socket.destroy()],
   }
   for (const path of ['/token', '/jwks', '/me']) {
     for (const [what, [why, answer]] of Object.entries(answers))
-      it(`${path}: ${what}`, () => attack([502, why], { answers: { [path]: answer } }))
+      it(`a sign-in is refused if the provider answers ${path} with ${what}`, () =>
+        attack([502, why], { answers: { [path]: answer } }))
   }
-  it('/jwks: no keys', () => attack([502, /no applicable keys/], { answers: { '/jwks': json(200, { keys: [] }) } }))
-  it('/token: no access token', () =>
+  it('a sign-in is refused if the provider publishes no keys', () =>
+    attack([502, /no applicable keys/], { answers: { '/jwks': json(200, { keys: [] }) } }))
+  it('a sign-in is refused if the provider returns no access token', () =>
     attack([502, /"access_token"/], { answers: { '/token': json(200, { id_token: 'x' }) } }))
 })
 
@@ -236,7 +239,7 @@ describe('what the browser brings back is refused', () => {
     ],
   }
   for (const [what, [why, journey]] of Object.entries(changes))
-    it(what, () => attack([400, new RegExp(`^mismatch: .*${why.source}`)], {}, journey))
+    it(`a callback ${what} is refused`, () => attack([400, new RegExp(`^mismatch: .*${why.source}`)], {}, journey))
 
   it('a callback with a code that the provider never issued is refused', () =>
     attack(
