@@ -6,7 +6,7 @@ import { hasScope, roleAllows } from '#contract/core/scopes.ts'
 import type { InputMessage, MessageContent, MessagePart, TaskInput } from '#contract/tasks/tasks.ts'
 import { userAgentOf } from '../http/access/user-agent.ts'
 import type { Context } from '../context.ts'
-import { findApproval } from '../engine/journal/approvals.queries.ts'
+import { findApproval, type ApprovalRow } from '../engine/journal/approvals.queries.ts'
 import { listToolCalls, type ToolCallRow } from '../engine/journal/tool-calls.queries.ts'
 import type { NewSegment } from '../engine/commands/new-segments.ts'
 import type { NewTask } from '../engine/commands/new-task.ts'
@@ -37,7 +37,7 @@ import {
 import { requireNamedFiles, type ReceivedFiles } from './door-files.ts'
 import { requireConversation, takeConversationItems } from './conversations.queries.ts'
 import { badParameter } from './openai/problems.ts'
-import { keptItems, readInput, type ApprovalAnswer, type AskedInput } from './openai/read-input.ts'
+import { keptItems, readInput, type ApprovalAnswer, type AskedInput, type CallResult } from './openai/read-input.ts'
 import type { TaskOptions } from './openai/read-options.ts'
 
 /** The validated request for a segment. */
@@ -85,23 +85,61 @@ export async function openSegment(
   const { principal } = loading
   await requireNamedFiles(tx, asked.agent.project_id, asked.input.named)
   const continued =
-    (await giveResults(tx, engine, principal, asked)) ??
-    (await answerApprovals(tx, engine, loading, asked)) ??
-    (await answerQuestion(tx, engine, principal, asked))
+    (await giveAnswers(tx, engine, loading, asked)) ?? (await answerQuestion(tx, engine, principal, asked))
   if (continued) return continued
   return startTask(tx, engine, loading, asked)
 }
 
+/** Tool calls that a task waits for, with their results. */
+interface GivenResults {
+  task_id: string
+  /** Of the last event of the locked task. */
+  last_sequence: number
+  given: (CallResult & { row: ToolCallRow })[]
+}
+
+/** Approvals of a task, with the decisions on them. */
+interface GivenDecisions {
+  task_id: string
+  decisions: (ApprovalAnswer & { row: ApprovalRow })[]
+}
+
 /**
- * Resolves waiting tool calls, which continues their task. Undefined if the calls are unknown or their task has
- * ended.
+ * Resolves what a task waits for, which continues it: tool calls, approvals, or both. Undefined if the request answers
+ * nothing that is open; such answers are history.
  */
-async function giveResults(
+async function giveAnswers(
   tx: Sql,
   engine: Context['engine'],
-  principal: Principal,
+  loading: Loading,
   asked: AskedSegment,
 ): Promise<SegmentPointer | undefined> {
+  const { user_id } = loading.principal
+  const results = await findResults(tx, asked)
+  const decided = await findDecisions(tx, loading.principal, asked, results !== undefined)
+  const task_id = results?.task_id ?? decided?.task_id
+  if (task_id === undefined) return undefined
+  if (decided && decided.task_id !== task_id)
+    throw badParameter('input', 'The results and the approvals belong to different tasks.')
+  const last_sequence = results?.last_sequence ?? (await lockLastSequence(tx, task_id))
+  if (last_sequence === undefined) return undefined
+  const segment = await continueTask(tx, task_id, last_sequence, asked)
+  if (results) {
+    const answers = results.given.map(({ row: call, output: content }) => ({ call, content, user_id }))
+    await engine.answerToolCalls(tx, task_id, answers satisfies { call: ToolCallRow }[])
+  }
+  if (decided) await resolveApprovals(tx, engine, loading, asked, decided)
+  const ends = [...(results?.given.map(({ at }) => at + 1) ?? []), ...(decided?.decisions.map(({ at }) => at) ?? [])]
+  for (const { role, content } of asked.input.messages.slice(Math.max(...ends)))
+    if (role === 'user') await sendText(tx, engine, task_id, { ...asked, content, user_id })
+  return segment
+}
+
+/**
+ * The results of open calls of a task. Undefined if the calls are unknown or have results already, or their task has
+ * ended.
+ */
+async function findResults(tx: Sql, asked: AskedSegment): Promise<GivenResults | undefined> {
   const { results } = asked.input
   if (results.length === 0) return undefined
   const rows = new Map(
@@ -130,14 +168,7 @@ async function giveResults(
     const message = `No tool output found for ${missing.length === 1 ? 'call' : 'calls'} ${missing.join(', ')}.`
     throw badParameter(asked.kind === 'openai.chat' ? 'messages' : 'input', message, 'missing_tool_output')
   }
-  const at = Math.max(...given.map((one) => one.at))
-  const segment = await continueTask(tx, task_id, last_sequence, asked)
-  const { user_id } = principal
-  const answers = given.map(({ row: call, output: content }) => ({ call, content, user_id }))
-  await engine.answerToolCalls(tx, task_id, answers satisfies { call: ToolCallRow }[])
-  for (const { role, content } of asked.input.messages.slice(at + 1))
-    if (role === 'user') await sendText(tx, engine, task_id, { ...asked, content, user_id })
-  return segment
+  return { task_id, last_sequence, given }
 }
 
 /** Sends the message of a request to a task, with the files of the request. */
@@ -182,48 +213,53 @@ async function isAskedAgents(tx: Sql, task_id: string, { agent }: AskedSegment):
   return task?.agent_id === agent.id
 }
 
+/**
+ * The approvals that a request decides. Undefined if there are none, or if the client only resent the decisions of its
+ * history before something new. Throws 403 without the scope, and 400 unless they all belong to one task of this agent.
+ */
+async function findDecisions(
+  tx: Sql,
+  principal: Principal,
+  asked: AskedSegment,
+  hasResults: boolean,
+): Promise<GivenDecisions | undefined> {
+  const { approvals, messages } = asked.input
+  const last = approvals.at(-1)
+  if (!last) return undefined
+  const found = await Promise.all(
+    approvals.map(async (answer) => ({ ...answer, row: await findApproval(tx, answer.approval_id) })),
+  )
+  const pending = found.filter(({ row }) => row?.status === 'pending' && row.agent_id === asked.agent.id)
+  const isNewer = hasResults || messages.slice(last.at).some(({ role }) => role === 'user')
+  if (pending.length === 0 && isNewer) return undefined
+  if (!mayResolve(principal)) throw insufficientScope(['approvals:write'], principal.scopes)
+  const isKnown = found.every(({ row }) => row?.agent_id === asked.agent.id)
+  const decisions = (pending.length > 0 ? pending : found).map(({ row, ...answer }) => ({ ...answer, row: row! }))
+  const task_id = isKnown ? decisions[0]!.row.task_id : undefined
+  if (task_id === undefined || decisions.some(({ row }) => row.task_id !== task_id))
+    throw badParameter('input', 'The agent has no such approval request.', 'approval_not_found')
+  return { task_id, decisions }
+}
+
 /** Resolves approvals on behalf of the caller. */
-async function answerApprovals(
+async function resolveApprovals(
   tx: Sql,
   engine: Context['engine'],
-  loading: Loading,
-  asked: AskedSegment,
-): Promise<SegmentPointer | undefined> {
-  const { approvals } = asked.input
-  if (approvals.length === 0) return undefined
-  const { principal, actor } = loading
-  if (!mayResolve(principal)) throw insufficientScope(['approvals:write'], principal.scopes)
-  const { task_id, found } = await findApprovals(tx, approvals, asked)
-  const last_sequence = await lockLastSequence(tx, task_id)
-  if (last_sequence === undefined) throw notFound('approval_not_found', 'approval', approvals[0]!.approval_id)
-  const segment = await continueTask(tx, task_id, last_sequence, asked)
-  for (const { approval_id, approve, reason } of approvals) {
+  { principal, actor }: Loading,
+  { agent }: AskedSegment,
+  { task_id, decisions }: GivenDecisions,
+): Promise<void> {
+  for (const { approval_id, approve, reason, row } of decisions) {
+    const { kind, tool } = row
     const decision = approve ? 'approve' : 'reject'
     await engine.resolveApproval(tx, approval_id, { decision, reason, user_id: principal.user_id })
     await recordAudit(tx, actor, {
       action: 'approval.resolved',
       target: approval_id,
-      project_id: asked.agent.project_id,
-      detail: { decision, task_id, ...found.get(approval_id), is_edited: false, has_result: false },
+      project_id: agent.project_id,
+      detail: { decision, task_id, kind, tool, is_edited: false, has_result: false },
     })
   }
-  return segment
-}
-
-/**
- * The common task of the approvals, with the approvals. Throws 400 unless they all belong to one task of this agent.
- */
-async function findApprovals(
-  tx: Sql,
-  approvals: readonly ApprovalAnswer[],
-  asked: AskedSegment,
-): Promise<{ task_id: string; found: Map<string, { kind: string; tool: string }> }> {
-  const found = await Promise.all(approvals.map(({ approval_id }) => findApproval(tx, approval_id)))
-  const task_id = found[0]?.task_id
-  const isOne = found.every((one) => one?.task_id === task_id && one?.agent_id === asked.agent.id)
-  if (task_id === undefined || !isOne)
-    throw badParameter('input', 'The agent has no such approval request.', 'approval_not_found')
-  return { task_id, found: new Map(found.map((one) => [one!.id, { kind: one!.kind, tool: one!.tool }])) }
 }
 
 /** Answers the open question of the previous response or conversation with the text of a request. */

@@ -215,3 +215,68 @@ describe('items of a conversation', () => {
     )
   })
 })
+
+describe('decisions on approvals in the input of a response', () => {
+  const model = 'answers/careful'
+  const input = script(
+    {
+      tool_calls: [
+        { name: 'current_time', arguments: {} },
+        { name: 'get_weather', arguments: {} },
+      ],
+    },
+    { text: 'It is {{tool_result}}.' },
+  )
+  const tools = [
+    { type: 'function' as const, name: 'get_weather', parameters: { type: 'object', properties: {} }, strict: false },
+  ]
+  const of = (output: OpenAI.Responses.ResponseOutputItem[], type: string): any =>
+    output.find((item) => item.type === type)
+  const decided = (approval_request_id: string) =>
+    ({ type: 'mcp_approval_response', approval_request_id, approve: true }) as const
+
+  before(async () => {
+    const config = { model: 'builtin/script', tools: ['current_time'], tool_policies: { current_time: 'ask' } }
+    await createAgent(service.send, project, { name: 'careful', config })
+  })
+
+  it('a request gives the result of a function and decides an approval of the same task together', async () => {
+    const first = await client.responses.create({ model, tools, input })
+    const { id } = of(first.output, 'mcp_approval_request')
+    const { call_id } = of(first.output, 'function_call')
+    const result = { type: 'function_call_output' as const, call_id, output: 'wet' }
+    const previous_response_id = first.id
+    const second = await client.responses.create({ model, previous_response_id, tools, input: [decided(id), result] })
+    assert.equal(second.output_text, 'It is wet.')
+    assert.equal(of(second.output, 'mcp_call').approval_request_id, id)
+  })
+
+  it('a decision that a client resends as history before a new message starts a new task, and is refused alone', async () => {
+    const asks = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
+    const user = { role: 'user' as const, content: asks }
+    const first = await client.responses.create({ model, input: [user] })
+    const request = of(first.output, 'mcp_approval_request')
+    const history = [user, request, decided(request.id)]
+    const second = await client.responses.create({ model, input: history })
+    assert.equal(second.output_text, 'Now.')
+    const more = { role: 'user' as const, content: script({ text: 'And more.' }) }
+    const third = await client.responses.create({ model, input: [...history, ...second.output, more] as never })
+    assert.equal(third.output_text, 'And more.')
+    assert.notEqual((third as any).cadre.task_id, (second as any).cadre.task_id)
+    await assert.rejects(
+      client.responses.create({ model, input: history, metadata: { again: '1' } }),
+      (error: any) => error.status === 409 && error.code === 'approval_already_resolved',
+    )
+  })
+
+  it('a message after a decision is sent to the task that it continues', async () => {
+    const asks = script({ tool_calls: [{ name: 'current_time', arguments: {} }] }, { text: 'Now.' })
+    const first = await client.responses.create({ model, input: asks })
+    const decision = decided(of(first.output, 'mcp_approval_request').id)
+    const message = { role: 'user' as const, content: 'And the date?' }
+    const second = await client.responses.create({ model, previous_response_id: first.id, input: [decision, message] })
+    const task_id = (second as any).cadre.task_id
+    const [sent] = await service.sql<{ content: string }>`select content from task_message where task_id = ${task_id}`
+    assert.deepEqual([task_id, sent?.content], [(first as any).cadre.task_id, 'And the date?'])
+  })
+})

@@ -19,6 +19,8 @@ export interface ApprovalAnswer {
   approval_id: string
   approve: boolean
   reason: string | null
+  /** Number of messages of the history before it. */
+  at: number
 }
 
 /** The validated input of a request. */
@@ -99,6 +101,7 @@ function readItem(asked: AskedInput, item: unknown, param: string): void {
         approval_id: approvalOfItem(text(item, 'approval_request_id', param)),
         approve,
         reason: typeof reason === 'string' && reason !== '' ? reason.slice(0, 2000) : null,
+        at: asked.messages.length,
       })
       break
     }
