@@ -73,6 +73,11 @@ export interface Operation<Query extends TObject = TObject, Body extends TObject
   unaudited?: string
   /** Sentence after the summary in the documentation of the SDK's method. */
   sdk_note?: string
+  /**
+   * Whether a request waits for an equal one that still runs under its Idempotency-Key. Without this it gets
+   * `request_in_progress`.
+   */
+  awaits_key?: true
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** The whole path with `{parameters}`: `/api/v1/projects/{project_id}/agents`. */
   path: string

@@ -92,6 +92,7 @@ export const createChatCompletion = defineOperation({
   scope: 'tasks:write',
   bucket: 'tasks.create',
   body_bytes: openaiBounds.body_bytes,
+  awaits_key: true,
   body: openBody('model', 'messages', 'tools', 'tool_choice', 'response_format', 'metadata', 'stop'),
   responses: [json('The completion.')],
   problems: creating,

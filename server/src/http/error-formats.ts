@@ -23,6 +23,14 @@ interface Refused {
 /** Renders a problem in one error format. */
 type Render = (problem: Problem, refused: Refused) => ErrorAnswer
 
+/** Clients of OpenAI retry by status; this stops retries that cannot succeed. */
+const finalHeaders = { 'x-should-retry': 'false' }
+
+/** Headers of an error that is stored for an Idempotency-Key: a retry gets the same one. */
+export function headersOfStored(format: ErrorFormat): Record<string, string> {
+  return format === 'openai' ? finalHeaders : {}
+}
+
 /** Renderers by error format. A protocol without one uses that of `agents`. */
 const errorFormats: Partial<Record<ErrorFormat, Render>> = {
   agents: renderAgents,
@@ -36,11 +44,10 @@ const errorFormats: Partial<Record<ErrorFormat, Render>> = {
     })
   },
   page: renderControl,
-  // Clients of OpenAI retry by status; `x-should-retry: false` stops retries that cannot succeed.
   openai: (problem) => {
     const headers = { ...problem.headers }
     const { status, error } = openaiError(problem)
-    if (!mayPass(problem)) headers['x-should-retry'] = 'false'
+    if (!mayPass(problem)) Object.assign(headers, finalHeaders)
     const seconds = Number(headers['retry-after'])
     if (Number.isFinite(seconds)) headers['retry-after-ms'] = String(seconds * 1000)
     return { status, headers, body: { error } }

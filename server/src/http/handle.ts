@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   isIdempotent,
@@ -13,7 +14,7 @@ import { authorizeRole, authorizeScope } from './access/authorize.ts'
 import { Overloaded, type Place } from './connection/admission.ts'
 import { checkSameOrigin } from './connection/cross-site.ts'
 import { actorOf } from './access/actor.ts'
-import { renderProblem } from './error-formats.ts'
+import { headersOfStored, renderProblem } from './error-formats.ts'
 import { toProblem } from './errors.ts'
 import { Answer, type Handlers, type Handling, type Loading } from './handling.ts'
 import type { HttpContext } from './http-context.ts'
@@ -198,10 +199,12 @@ async function serveAdmitted<O extends Operation, Loaded>(
         check: checked,
         steps,
       }
+      if (operation.awaits_key) return untilFree(() => once(context, keyed))
       return (share && (await onceShared(share, keyed))) ?? once(context, keyed)
     }
     const { answer, handling } = await done()
     place.leave()
+    if (key !== undefined && answer.status >= 400) reply.headers(headersOfStored(operation.error_format))
     const finished =
       handling && answer.status < 400 && handlers.finish ? await handlers.finish(handling, answer, reply) : answer
     if (!finished) return reply
@@ -273,6 +276,23 @@ interface Done<O extends Operation, Loaded> {
   answer: Answer
   /** Undefined if the stored answer is a problem. */
   handling: Handling<O, Loaded> | undefined
+}
+
+/** For how long, and how often, a request looks whether the running one with its key has ended. */
+const keyWait_ms = 10_000
+const keyLook_ms = 50
+
+/** Repeats `work` while an equal request runs under its Idempotency-Key. */
+async function untilFree<Result>(work: () => Promise<Result>): Promise<Result> {
+  const ends_at = performance.now() + keyWait_ms
+  for (;;)
+    try {
+      return await work()
+    } catch (error) {
+      const isBusy = error instanceof Problem && error.kind === 'request_in_progress'
+      if (!isBusy || performance.now() > ends_at) throw error
+      await setTimeout(keyLook_ms)
+    }
 }
 
 /** Runs the steps of a request once for its Idempotency-Key, and stores the answer in the same transaction. */

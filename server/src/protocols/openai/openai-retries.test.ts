@@ -116,6 +116,25 @@ it('the same Idempotency-Key is one task, also while the task runs', async () =>
   assert.deepEqual([other.status, ((await other.json()) as any).error.code], [422, 'idempotency_key_reused'])
 })
 
+it('equal chat requests with an Idempotency-Key that come together get one answer', async () => {
+  const chat = (model: string) =>
+    service.send('POST', '/v1/chat/completions', {
+      headers: { 'idempotency-key': `together ${model}` },
+      body: { model, messages: [{ role: 'user', content: script({ delay_ms: 20 }, { text: 'together' }) }] },
+    })
+  const replies = await Promise.all(Array.from({ length: 8 }, () => chat('script')))
+  assert.deepEqual(
+    replies.map(({ status, body }) => [status, body.id]),
+    replies.map(() => [200, replies[0]!.body.id]),
+  )
+  // A refusal that is stored for the key is final as well.
+  const refused = [await chat('missing'), await chat('missing')]
+  assert.deepEqual(
+    refused.map(({ status, headers }) => [status, headers.get('x-should-retry')]),
+    refused.map(() => [404, 'false']),
+  )
+})
+
 it('a stream that is dropped at any frame is resumed with every delta once', async () => {
   const words = Array.from({ length: 60 }, (_, i) => `word${i}`)
   const steps = words.flatMap((word) => [{ text: `${word} ` }, { delay_ms: 2 }])
