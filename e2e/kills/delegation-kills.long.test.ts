@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { before, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
 import { longSizeOf } from '../../server/test/long-run.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
-import { startBalancer, type Balancer } from '../cluster/balancer.ts'
-import { startProcess, type RunningService } from '../process.ts'
-import { api_key, makeInstallations, type Installations } from '../scenarios/installations.ts'
+import { useBalancedServices } from '../cluster/services.ts'
+import { api_key } from '../scenarios/installations.ts'
 
 const seed = testSeed()
 const rng = makeRng(seed)
@@ -20,33 +19,13 @@ const max_tokens = 100_000
 const tightShare = 0.6
 const ended = ['completed', 'failed', 'canceled', 'expired']
 
-let installations: Installations
-let balancer: Balancer
-let env: Record<string, string>
-const services = new Set<RunningService>()
+const services = useBalancedServices({ CADRE_WORKER_SLOTS: '2', CADRE_RATE_LIMITS_SCALE: '1000' })
 
-before(async () => {
-  console.log(`CADRE_TEST_SEED=${seed}`)
-  installations = await makeInstallations()
-  balancer = await startBalancer()
-  const { env: made } = await installations.external()
-  env = { ...made, PORT: '0', CADRE_METRICS_PORT: 'off', CADRE_WORKER_SLOTS: '2', CADRE_RATE_LIMITS_SCALE: '1000' }
-})
-after(async () => {
-  for (const service of services) await service.end()
-  await balancer.close()
-  await installations.close()
-})
-
-const start = async (): Promise<void> => {
-  const service = await startProcess(env)
-  services.add(service)
-  await balancer.add(service.url)
-}
+before(() => console.log(`CADRE_TEST_SEED=${seed}`))
 
 it('delegated tasks of each root end once each over kills of several processes, and never pass the budget of their root', async () => {
-  for (let i = 0; i < processCount; i++) await start()
-  const send = sender(balancer.url, api_key)
+  for (let i = 0; i < processCount; i++) await services.start()
+  const send = sender(services.url(), api_key)
   const project = await maker(send)('/api/v1/projects', { name: 'kills' })
   const path = `/api/v1/projects/${project.id}`
   const running = (id: string) =>
@@ -101,11 +80,8 @@ it('delegated tasks of each root end once each over kills of several processes, 
   watched.catch(() => {})
   for (let i = 0; i < kills; i++) {
     await delay(rng.between(100, 1200))
-    const service = rng.pick([...services])
-    services.delete(service)
-    balancer.remove(service.url)
-    await service.end('SIGKILL')
-    await start()
+    await services.kill(rng.pick([...services.running]))
+    await services.start()
   }
   const waitsForMoney = (tasks: any[]) =>
     tasks.every(({ status, wait }) => ended.includes(status) || ['budget', 'child'].includes(wait?.reason)) &&

@@ -10,9 +10,8 @@ import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
 import { longSizeOf } from '../../server/test/long-run.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
-import { startBalancer, type Balancer } from '../cluster/balancer.ts'
-import { startProcess, type RunningService } from '../process.ts'
-import { api_key, makeInstallations, type Installations } from '../scenarios/installations.ts'
+import { useBalancedServices } from '../cluster/services.ts'
+import { api_key } from '../scenarios/installations.ts'
 
 const seed = testSeed()
 const rng = makeRng(seed)
@@ -20,50 +19,29 @@ const taskCount = longSizeOf({ usual: 40, full: 100 })
 const workerCount = 3
 const kills = longSizeOf({ usual: 4, full: 6 })
 
-let installations: Installations
-let balancer: Balancer
-let env: Record<string, string>
 let folder: string
-const services = new Set<RunningService>()
 const workers = new Set<ChildProcess>()
 
 before(async () => {
   console.log(`CADRE_TEST_SEED=${seed}`)
-  installations = await makeInstallations()
-  balancer = await startBalancer()
   folder = await mkdtemp(join(tmpdir(), 'cadre-remote-'))
-  env = {
-    ...(await installations.external()).env,
-    PORT: '0',
-    CADRE_METRICS_PORT: 'off',
-    CADRE_RATE_LIMITS_SCALE: '1000',
-  }
 })
-after(async () => {
+// They end before the services, which they ask for work.
+after(() => {
   for (const worker of workers) worker.kill('SIGKILL')
-  for (const service of services) await service.end()
-  await balancer.close()
-  await installations.close()
-  await rm(folder, { recursive: true })
 })
+const services = useBalancedServices({ CADRE_RATE_LIMITS_SCALE: '1000' })
+after(() => rm(folder, { recursive: true }))
 
-const start = async (): Promise<void> => {
-  const service = await startProcess(env)
-  services.add(service)
-  await balancer.add(service.url)
-}
 const killService = async (): Promise<void> => {
-  const service = rng.pick([...services])
-  services.delete(service)
-  balancer.remove(service.url)
-  await service.end('SIGKILL')
-  await start()
+  await services.kill(rng.pick([...services.running]))
+  await services.start()
 }
 
 it('every remote task ends once with its whole answer, and no unsafe step is made twice, over kills of services and workers', async () => {
-  await start()
-  await start()
-  const send = sender(balancer.url, api_key)
+  await services.start()
+  await services.start()
+  const send = sender(services.url(), api_key)
   const project = await maker(send)('/api/v1/projects', { name: 'remote-kills' })
   const path = `/api/v1/projects/${project.id}`
   const runtime = { kind: 'remote', queue: 'kills' }
@@ -76,7 +54,7 @@ it('every remote task ends once with its whole answer, and no unsafe step is mad
       execArgv: [],
       env: {
         ...process.env,
-        CADRE_BASE_URL: balancer.url,
+        CADRE_BASE_URL: services.url(),
         CADRE_API_KEY: api_key,
         REMOTE_WORKER_LOG: log,
         REMOTE_WORKER_PROJECT: String(project.id),

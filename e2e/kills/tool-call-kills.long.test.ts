@@ -10,9 +10,8 @@ import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
 import { longSizeOf } from '../../server/test/long-run.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
-import { startBalancer, type Balancer } from '../cluster/balancer.ts'
-import { startProcess, type RunningService } from '../process.ts'
-import { api_key, makeInstallations, type Installations } from '../scenarios/installations.ts'
+import { useBalancedServices } from '../cluster/services.ts'
+import { api_key } from '../scenarios/installations.ts'
 
 const seed = testSeed()
 const rng = makeRng(seed)
@@ -30,46 +29,25 @@ const progress_ms = 15_000
 /** Tasks that are given at a time. */
 const givers = 4
 
-let installations: Installations
-let balancer: Balancer
-let env: Record<string, string>
 let folder: string
-const services = new Set<RunningService>()
 const programs = new Set<ChildProcess>()
 /** A busy machine makes some calls a second. */
 const patience_ms = 20 * 60_000
 
 before(async () => {
   console.log(`CADRE_TEST_SEED=${seed}`)
-  installations = await makeInstallations()
-  balancer = await startBalancer()
   folder = await mkdtemp(join(tmpdir(), 'cadre-tool-calls-'))
-  env = {
-    ...(await installations.external()).env,
-    PORT: '0',
-    CADRE_METRICS_PORT: 'off',
-    CADRE_RATE_LIMITS_SCALE: '100000',
-  }
 })
-after(async () => {
+// They end before the services, which they ask for work.
+after(() => {
   for (const program of programs) program.kill('SIGKILL')
-  for (const service of services) await service.end()
-  await balancer.close()
-  await installations.close()
-  await rm(folder, { recursive: true })
 })
+const services = useBalancedServices({ CADRE_RATE_LIMITS_SCALE: '100000' })
+after(() => rm(folder, { recursive: true }))
 
-const start = async (): Promise<void> => {
-  const service = await startProcess(env)
-  services.add(service)
-  await balancer.add(service.url)
-}
 const killService = async (): Promise<void> => {
-  const service = rng.pick([...services])
-  services.delete(service)
-  balancer.remove(service.url)
-  await service.end('SIGKILL')
-  await start()
+  await services.kill(rng.pick([...services.running]))
+  await services.start()
 }
 
 it(`${programCount * workersOfProgram} workers make ${callCount} calls over kills of services and workers, and each is resolved once or a person is asked`, async (t) => {
@@ -77,9 +55,9 @@ it(`${programCount * workersOfProgram} workers make ${callCount} calls over kill
   const seconds = (): number => Math.round((performance.now() - began_at) / 1000)
   const progress = setInterval(() => console.log(`${seconds()} s, ${programs.size} programs`), progress_ms)
   t.after(() => clearInterval(progress))
-  await start()
-  await start()
-  const send = sender(balancer.url, api_key)
+  await services.start()
+  await services.start()
+  const send = sender(services.url(), api_key)
   const project = await maker(send)('/api/v1/projects', { name: 'kills' })
   const path = `/api/v1/projects/${project.id}`
   const tool = { description: 'x', kind: 'client' }
@@ -95,7 +73,7 @@ it(`${programCount * workersOfProgram} workers make ${callCount} calls over kill
       execArgv: [],
       env: {
         ...process.env,
-        CADRE_BASE_URL: balancer.url,
+        CADRE_BASE_URL: services.url(),
         CADRE_API_KEY: api_key,
         TOOL_WORKER_LOG: log,
         TOOL_WORKER_PROJECT: String(project.id),

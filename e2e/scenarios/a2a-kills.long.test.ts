@@ -1,35 +1,14 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { TaskState, type StreamResponse, type Task } from '@a2a-js/sdk'
 import { a2aClient, a2aMessage, a2aRequest, artifactText, assembled } from '../../server/test/fakes/a2a-client.ts'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
-import { startProcess, type RunningService } from '../process.ts'
-import { api_key, makeInstallations, type Installations } from './installations.ts'
+import { useServices } from '../cluster/services.ts'
+import type { RunningService } from '../process.ts'
+import { api_key } from './installations.ts'
 
-let installations: Installations
-let env: Record<string, string>
-const running = new Set<RunningService>()
-
-before(async () => {
-  installations = await makeInstallations()
-  const { env: external } = await installations.external()
-  env = { ...external, PORT: '0', CADRE_METRICS_PORT: 'off', CADRE_DOORS: 'a2a' }
-})
-after(async () => {
-  for (const service of running) await service.end()
-  await installations.close()
-})
-
-const start = async (): Promise<RunningService> => {
-  const service = await startProcess(env)
-  running.add(service)
-  return service
-}
-const kill = async (service: RunningService): Promise<void> => {
-  running.delete(service)
-  await service.end('SIGKILL')
-}
+const { start, kill } = useServices({ CADRE_DOORS: 'a2a' })
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
 
 /** Frames of a subscription as they are on the wire, with their ids. */

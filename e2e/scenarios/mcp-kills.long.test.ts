@@ -1,29 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
-import { startProcess, type RunningService } from '../process.ts'
-import { api_key, makeInstallations, type Installations } from './installations.ts'
+import { useServices } from '../cluster/services.ts'
+import type { RunningService } from '../process.ts'
+import { api_key } from './installations.ts'
 
-let installations: Installations
-let env: Record<string, string>
-const running = new Set<RunningService>()
-
-before(async () => {
-  installations = await makeInstallations()
-  env = { ...(await installations.external()).env, PORT: '0', CADRE_METRICS_PORT: 'off' }
-})
-after(async () => {
-  for (const service of running) await service.end()
-  await installations.close()
-})
-
-const start = async (): Promise<RunningService> => {
-  const service = await startProcess(env)
-  running.add(service)
-  return service
-}
+const { start, kill } = useServices()
 const connect = async ({ url }: RunningService): Promise<Client> => {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } })
   const requestInit = { headers: { authorization: `Bearer ${api_key}` } }
@@ -51,8 +35,7 @@ it('a call of an agent by MCP survives kill -9 of its process: another gives its
   // The answer is lost with the process; this client notices when its own time is over.
   called.catch(() => undefined)
   const task_id = await eventually(async () => named)
-  running.delete(a)
-  await a.end('SIGKILL')
+  await kill(a)
   const there = await connect(b)
   const answer: any = await eventually(async () => {
     const one: any = await there.callTool({ name: 'wait_task', arguments: { task_id, seconds: 10 } })

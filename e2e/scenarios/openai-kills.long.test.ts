@@ -1,33 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import OpenAI from 'openai'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
-import { startProcess, type RunningService } from '../process.ts'
-import { api_key, makeInstallations, type Installations } from './installations.ts'
+import { useServices } from '../cluster/services.ts'
+import type { RunningService } from '../process.ts'
+import { api_key } from './installations.ts'
 
-let installations: Installations
-let env: Record<string, string>
-const running = new Set<RunningService>()
-
-before(async () => {
-  installations = await makeInstallations()
-  env = { ...(await installations.external()).env, PORT: '0', CADRE_METRICS_PORT: 'off' }
-})
-after(async () => {
-  for (const service of running) await service.end()
-  await installations.close()
-})
-
-const start = async (): Promise<RunningService> => {
-  const service = await startProcess(env)
-  running.add(service)
-  return service
-}
-const kill = async (service: RunningService): Promise<void> => {
-  running.delete(service)
-  await service.end('SIGKILL')
-}
+const { start, kill } = useServices()
 const clientOf = ({ url }: RunningService) => new OpenAI({ apiKey: api_key, baseURL: `${url}/v1`, maxRetries: 0 })
 const script = (...steps: unknown[]): string => JSON.stringify(steps)
 const textOf = (response: any): string =>

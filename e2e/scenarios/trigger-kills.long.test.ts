@@ -1,39 +1,15 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
-import type pg from 'pg'
+import { it } from 'node:test'
 import { maker } from '../../server/test/contract/full-installation.ts'
 import { post, signed } from '../../server/test/fakes/delivery-sender.ts'
 import { eventually, sender } from '../../server/test/harness.ts'
 import { longSizeOf } from '../../server/test/long-run.ts'
 import { makeRng, testSeed } from '../../server/test/rng.ts'
-import { startProcess, type RunningService } from '../process.ts'
-import { api_key, makeInstallations, type Installations } from './installations.ts'
+import { useServices } from '../cluster/services.ts'
+import type { RunningService } from '../process.ts'
+import { api_key } from './installations.ts'
 
-let installations: Installations
-let env: Record<string, string>
-let client: pg.Client
-const running = new Set<RunningService>()
-
-before(async () => {
-  installations = await makeInstallations()
-  const external = await installations.external()
-  client = external.client
-  env = { ...external.env, PORT: '0', CADRE_METRICS_PORT: 'off', CADRE_RATE_LIMITS_SCALE: '1000' }
-})
-after(async () => {
-  for (const service of running) await service.end()
-  await installations.close()
-})
-
-const start = async (): Promise<RunningService> => {
-  const service = await startProcess(env)
-  running.add(service)
-  return service
-}
-const kill = async (service: RunningService): Promise<void> => {
-  running.delete(service)
-  await service.end('SIGKILL')
-}
+const { start, kill, client } = useServices({ CADRE_RATE_LIMITS_SCALE: '1000' })
 
 const secret = 'secret-of-a-sender-of-deliveries'
 const kills = longSizeOf({ usual: 3, full: 6 })
@@ -101,7 +77,7 @@ it('deliveries that were answered are there after kill -9 of any process, each w
   await Promise.all(loops)
 
   // What was answered before the last process died is there, as it was answered.
-  const { rows } = await client.query(
+  const { rows } = await client().query(
     `select d.id, d.task_id, d.sender_id, t.id as found from trigger_delivery d left join task t on t.id = d.task_id where d.trigger_id = $1`,
     [trigger.id],
   )
@@ -110,14 +86,14 @@ it('deliveries that were answered are there after kill -9 of any process, each w
   for (const [id, { delivery_id, task_id }] of answered)
     assert.deepEqual([stored.get(id)?.id, stored.get(id)?.found], [delivery_id, task_id], id)
   // And each has one task: no other one was made for it.
-  const tasks = await client.query(`select id from task where metadata->'door'->>'kind' = $1`, [
+  const tasks = await client().query(`select id from task where metadata->'door'->>'kind' = $1`, [
     `trigger:${trigger.id}`,
   ])
   assert.deepEqual(
     tasks.rows.map(({ id }) => id as string).toSorted(),
     rows.map(({ task_id }) => task_id as string).toSorted(),
   )
-  const { rows: counters } = await client.query('select accepted from trigger where id = $1', [trigger.id])
+  const { rows: counters } = await client().query('select accepted from trigger where id = $1', [trigger.id])
   assert.equal(Number(counters[0].accepted), rows.length)
 
   // What was never answered is sent once more, and has one task then too.
@@ -125,7 +101,7 @@ it('deliveries that were answered are there after kill -9 of any process, each w
   assert.equal(answered.size, sent.size)
   assert.equal(new Set([...answered.values()].map(({ task_id }) => task_id)).size, sent.size)
   await eventually(async () => {
-    const { rows: open } = await client.query(
+    const { rows: open } = await client().query(
       `select 1 from task where finished_at is null and metadata->'door'->>'kind' = $1 limit 1`,
       [`trigger:${trigger.id}`],
     )
