@@ -17,6 +17,8 @@ const seed = testSeed()
 const rng = makeRng(seed)
 const taskCount = longSizeOf({ usual: 40, full: 100 })
 const workerCount = 3
+/** For one task: on a starved machine workers lose their leases, and it begins again many times. */
+const patience_ms = 10 * 60_000
 const kills = longSizeOf({ usual: 4, full: 6 })
 
 let folder: string
@@ -99,7 +101,7 @@ it('every remote task ends once with its whole answer, and no unsafe step is mad
       await settle()
       const { body } = await send('GET', `${path}/tasks/${id}`)
       return !['queued', 'running', 'waiting'].includes(body.status) && body
-    }, 120_000)
+    }, patience_ms)
     assert.equal(task.status, 'completed', JSON.stringify(task))
     assert.match(task.output.content, new RegExp(`second after first of ${id} and (look_up of ${id}|A person)`))
     // Two calls of a model, however many workers have run it.
