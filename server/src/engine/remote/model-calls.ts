@@ -15,7 +15,7 @@ import { answerTokens } from '../models/dials.ts'
 import type { ModelAsk, ModelError } from '../models/model.ts'
 import { askModel } from '../run/ask-model.ts'
 import { overLimit, priceUnknown } from '../run/budget-guard.ts'
-import { callKeyOf, discardedMessage, factsOf, fallBack, priceOf } from '../run/model-call.ts'
+import { callKeyOf, dialsOf, discardedMessage, factsOf, fallBack, priceOf } from '../run/model-call.ts'
 import type { CallResult } from '../run/model-call-result.ts'
 import { coolingDown, outOfTokens } from '../run/run-guard.ts'
 import { chainOf } from '../run/run-model.ts'
@@ -36,6 +36,7 @@ import {
   type Lease,
   type RemoteContext,
 } from './lease.ts'
+import { withOwnTurns } from './own-turns.ts'
 
 /** A model call that a worker requests. */
 export interface AskedCall {
@@ -46,6 +47,8 @@ export interface AskedCall {
   max_tokens: number | undefined
   /** Identifies the call: a digest of the whole request, except how it is answered. */
   digest: string
+  /** Called with the id of the call's step, before any text. */
+  on_step: (id: string) => void
   /** Called with text as it arrives. */
   on_text: (text: string) => void
   /** Aborts when the request is gone; the call continues. */
@@ -122,6 +125,7 @@ export async function callModel(
         throw new Problem('task_already_finished', undefined, { message: opened.error.message })
       }
       if (opened.is === 'refused') throw opened.problem
+      asked.on_step(opened.step.id)
       if (opened.is === 'replay') return answerOf(context, lease, opened.step, mine!, true)
       const { run, step } = opened
       try {
@@ -172,7 +176,7 @@ async function begin(
   const room = await reserveFor(context, calls, held, asked, step)
   if ('decision' in room) return room.decision
   run.max_output_tokens = room.max_output_tokens
-  run.asked = asked.ask
+  run.asked = completed(context, run, steps, asked.ask)
   run.usage = noUsage
   const discarded = discardedMessage(before)
   const { id, index, type, name, attempt } = step
@@ -199,6 +203,13 @@ async function begin(
       : [],
   }
   return { change, result: { is: 'live', run, step, mine: enter() } }
+}
+
+/** A worker's request with the agent's dials, unless the worker sets them, and with the whole turns of the model. */
+function completed({ run: { turns } }: RemoteContext, run: Run, steps: readonly Step[], ask: ModelAsk): ModelAsk {
+  const dials = dialsOf(run)
+  const { temperature = dials.temperature, effort = dials.effort } = ask
+  return { ...ask, ...dials, temperature, effort, messages: turns.open(run, withOwnTurns(ask.messages, steps)) }
 }
 
 function refused(problem: Problem): Decision<Begun> {
@@ -280,7 +291,7 @@ async function reserveFor(
   const wanted = { steps: 1, tool_calls: 0 }
   if (overLimit(task, task.usage, wanted)) return { decision: await spent(tx, task, wanted) }
   const facts = factsOf(models, step.name)
-  const own = run.work.config
+  const own = { ...run.work.config, ...(ask.effort && { effort: ask.effort }) }
   const bound = Math.min(own.max_tokens ?? Infinity, asked_tokens ?? Infinity)
   const { max_tokens } = answerTokens(Number.isFinite(bound) ? { ...own, max_tokens: bound } : own, facts)
   if (!task.ledger || task.ledger.budgets.length === 0) return { hold: task.hold, max_output_tokens: max_tokens }

@@ -227,20 +227,23 @@ function isOfParts({ code }: ModelError): boolean {
 /** The request for the next turn of a task. */
 function turnRequest(run: Run, step: Step, turns: Turns): ModelAsk {
   const { config, input } = run.work
-  const { effort, service_tier, temperature, system_prompt, prompt_cache = 'auto' } = config
   const messages = conversation({ ...run, input, steps: run.steps.slice(0, step.index) }, step.input as ModelCallInput)
   return {
-    system_prompt,
+    ...dialsOf(run),
+    system_prompt: config.system_prompt,
     messages: turns.open(run, messages),
     tools: offered(run),
     tool_choice: toolChoice(run, step),
     parallel_tool_calls: run.work.caller?.parallel_tool_calls,
-    temperature,
-    effort,
-    service_tier,
-    cache_key: prompt_cache === 'off' ? undefined : `${run.agent_id}:${run.agent.version}`,
     output_schema: outputSchema(run),
   }
+}
+
+/** The dials of the agent. */
+export function dialsOf(run: Run): Pick<ModelAsk, 'temperature' | 'effort' | 'service_tier' | 'cache_key'> {
+  const { effort, service_tier, temperature, prompt_cache = 'auto' } = run.work.config
+  const cache_key = prompt_cache === 'off' ? undefined : `${run.agent_id}:${run.agent.version}`
+  return { temperature, effort, service_tier, cache_key }
 }
 
 /** The caller's `tool_choice`, which applies to the first model call since its request. */

@@ -34,7 +34,7 @@ function finishReason({ output }: CallAnswer): string {
   return finish_reason === 'length' || finish_reason === 'content_filter' ? finish_reason : 'stop'
 }
 
-/** The format of Chat Completions. Chunks before the end of the call have a different id. */
+/** The format of Chat Completions. */
 export function chatForm({ model, created, usage }: Asked, id: string): AnswerForm {
   const common = (object: string) => ({ id, object, created, model })
   const chunk = (delta: object, finish_reason: string | null = null): string =>

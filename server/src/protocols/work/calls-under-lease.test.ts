@@ -17,6 +17,8 @@ describe('calls of models and tools under a lease', () => {
       CADRE_EGRESS_ALLOW: 'loopback',
       OPENAI_BASE_URL: models.base_url,
       OPENAI_API_KEY: 'sk-fake',
+      ANTHROPIC_BASE_URL: models.base_url,
+      ANTHROPIC_API_KEY: 'sk-fake',
     })
     base = (await createProject(test.send, 'under-lease')).path
   })
@@ -294,6 +296,70 @@ describe('calls of models and tools under a lease', () => {
     const { usage } = (await test.send('GET', `${base}/tasks/${id}`)).body
     assert.equal(usage.by_model['openai/gpt-4o-mini'].calls, 1)
     assert.ok(!(await eventTypes(id)).includes('message.discarded'))
+  })
+
+  it('a replayed response of a model is the same, so a call that contains its items is paid once', async () => {
+    const { id, queue, token } = await begin()
+    const asked = models.requests.length
+    const loop = async (lease: string) => {
+      const input: object[] = [{ role: 'user', content: 'Look it up.' }]
+      const answers: any[] = []
+      for (let round = 1; round <= 3; round += 1) {
+        const tools = [{ type: 'function', name: 'look_up', parameters: { type: 'object', properties: {} } }]
+        const answer: any = await (await post(lease, 'v1/responses', { model: 'gpt-4o-mini', input, tools })).json()
+        answers.push(answer)
+        const calls = answer.output.filter(({ type }: any) => type === 'function_call')
+        const results = calls.map(({ call_id }: any) => ({ type: 'function_call_output', call_id, output: 'found' }))
+        input.push(...answer.output, ...results)
+      }
+      return answers
+    }
+    const called = { do: 'answer' as const, text: 'Looking.', tool_calls: [{ name: 'look_up', arguments: '{}' }] }
+    models.next(called, called, { do: 'answer', text: 'Done.' })
+    const first = await loop(token)
+    assert.deepEqual(await loop(await loseLease(id, queue)), first)
+    assert.equal(models.requests.length - asked, 3)
+  })
+
+  it('a worker has the dials of its agent and the reasoning of earlier calls, unless its request sets the dials', async () => {
+    const model = 'anthropic/claude-sonnet-4-5'
+    const { token } = await begin({ model, effort: 'medium', max_tokens: 4000 })
+    const [asked, refused] = [models.requests.length, models.refused.length]
+    const thought = (n: number) => ({
+      do: 'answer' as const,
+      reasoning: [{ text: `Thought ${n}`, signature: `sig-${n}==` }],
+      text: `Round ${n}.`,
+      tool_calls: [{ name: 'look_up', arguments: '{"n": 1 }' }],
+    })
+    models.next(thought(1), thought(2), { do: 'answer', text: 'Done.' }, { do: 'answer', text: 'At once.' })
+    const tools = [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object', properties: {} } } }]
+    const messages: object[] = [{ role: 'user', content: 'Look it up.' }]
+    const ask = async (more: object = {}) => {
+      const answer: any = await (await post(token, 'v1/chat/completions', { model, messages, tools, ...more })).json()
+      return answer.choices[0].message
+    }
+    for (let round = 1; round <= 2; round += 1) {
+      const message = await ask()
+      messages.push(message, { role: 'tool', tool_call_id: message.tool_calls[0].id, content: 'found' })
+    }
+    assert.equal((await ask()).content, 'Done.')
+    const sent = models.requests.slice(asked).map(({ body }) => body as any)
+    assert.deepEqual(
+      sent.map(({ thinking }) => thinking?.budget_tokens),
+      [2000, 2000, 2000],
+    )
+    const thinking = sent[2].messages.flatMap(({ role, content }: any) => (role === 'assistant' ? [content[0]] : []))
+    assert.deepEqual(
+      thinking.map(({ type, signature }: any) => [type, signature]),
+      [
+        ['thinking', 'sig-1=='],
+        ['thinking', 'sig-2=='],
+      ],
+    )
+    assert.match(JSON.stringify(sent[2]), /cache_control/)
+    await ask({ messages: [{ role: 'user', content: 'At once.' }], reasoning_effort: 'none' })
+    assert.equal((models.requests.at(-1)!.body as any).thinking?.type ?? 'disabled', 'disabled')
+    assert.equal(models.refused.length, refused)
   })
 
   it('a model response after the end of the lease is stored if no other worker has the task', async () => {

@@ -11,7 +11,7 @@ import { ModelError } from '../../engine/models/model.ts'
 import { untilClosed } from '../../http/connection/until-closed.ts'
 import { Answer, handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
-import { newId } from '../../platform/ids.ts'
+import { madeAt, newId } from '../../platform/ids.ts'
 import { requireLease } from '../../resources/work/leases.queries.ts'
 import { keepOfTask, makeDoorFiles, requireNamedFiles } from '../door-files.ts'
 import { badParameter, shown } from '../openai/problems.ts'
@@ -72,18 +72,18 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
       finish: async ({ loaded, body }, answer, reply) => {
         const request = body as Record<string, unknown>
         const { model, ask, max_tokens } = answer.body as AskedModel
-        const form = formOf(request, dialect)
+        const form = (step_id: string) => formOf(request, dialect, step_id)
         const digest = digestOf(digested(dialect, request))
         const asked = { model, ask, max_tokens, digest, signal: untilClosed(reply) }
         reply.header('cadre-task-id', loaded.task_id)
         if (request['stream'] === true) return stream(reply, loaded, asked, form)
         const done = await work
-          .callModel(loaded, { ...asked, on_text: () => {} })
+          .callModel(loaded, { ...asked, on_step: () => {}, on_text: () => {} })
           .catch((error: unknown) => Promise.reject(asProblem(error)))
         reply.header('cadre-step-id', done.step.id)
         if (done.is_replay) reply.header('cadre-replayed', 'true')
         settle(reply, done)
-        return new Answer(200, form.whole(done))
+        return new Answer(200, form(done.step.id).whole(done))
       },
     })
   }
@@ -107,11 +107,13 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
   async function stream(
     reply: FastifyReply,
     lease: Lease,
-    asked: Omit<Parameters<typeof work.callModel>[1], 'on_text'>,
-    form: AnswerForm,
+    asked: Omit<Parameters<typeof work.callModel>[1], 'on_step' | 'on_text'>,
+    formOfStep: (step_id: string) => AnswerForm,
   ): Promise<Answer | undefined> {
     const response = reply.raw
     let timer: NodeJS.Timeout | undefined
+    let step_id: string | undefined
+    let form: AnswerForm | undefined
     let isStreamed = false
     const open = (): void => {
       if (timer) return
@@ -125,30 +127,40 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
         'x-accel-buffering': 'no',
       })
       timer = setInterval(() => response.write(': keep-alive\n\n'), keepAlive_ms)
-      for (const text of form.begin()) response.write(text)
     }
-    const late = setTimeout(open, keepAlive_ms)
+    /** The form of the answer, after its first frames. */
+    const begun = (): AnswerForm => {
+      open()
+      if (form) return form
+      // A call that is refused has no step.
+      form = formOfStep(step_id ?? newId('step'))
+      for (const text of form.begin()) response.write(text)
+      return form
+    }
+    const late = setTimeout(() => {
+      open()
+      response.write(': keep-alive\n\n')
+    }, keepAlive_ms)
     try {
       const done = await work.callModel(lease, {
         ...asked,
+        on_step: (id) => (step_id = id),
         on_text(piece) {
-          open()
           isStreamed = true
-          for (const text of form.text(piece)) response.write(text)
+          for (const text of begun().text(piece)) response.write(text)
         },
       })
       if (!timer) {
         reply.header('cadre-step-id', done.step.id)
         if (done.is_replay) reply.header('cadre-replayed', 'true')
       }
-      open()
       settle(reply, done)
-      for (const text of form.end(done, isStreamed)) response.write(text)
+      for (const text of begun().end(done, isStreamed)) response.write(text)
       response.end()
     } catch (error) {
       const problem = asProblem(error)
       if (!timer) throw problem
-      for (const text of form.fail(errorOf(problem))) response.write(text)
+      for (const text of begun().fail(errorOf(problem))) response.write(text)
       response.end()
     } finally {
       clearTimeout(late)
@@ -158,14 +170,18 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
   }
 }
 
-function formOf(request: Record<string, unknown>, dialect: 'chat' | 'responses'): AnswerForm {
+/**
+ * The form of an answer. Its ids are those of the step, so that a worker that gets it again, and sends it back with the
+ * next call, makes the same call.
+ */
+function formOf(request: Record<string, unknown>, dialect: 'chat' | 'responses', step_id: string): AnswerForm {
   const { model, stream_options } = request
   const asked: Asked = {
     model,
-    created: Math.floor(Date.now() / 1000),
+    created: Math.floor(madeAt(step_id) / 1000),
     usage: isObject(stream_options) && stream_options['include_usage'] === true,
   }
-  const name = newId('req').slice('req_'.length)
+  const name = step_id.slice('step_'.length)
   return dialect === 'chat' ? chatForm(asked, `chatcmpl-${name}`) : responseForm(asked, `resp_${name}`, {})
 }
 
