@@ -62,7 +62,7 @@ async function resultsIn(output: string): Promise<Map<string, Check[]>> {
 
 describe('the conformance suite of MCP', () => {
   for (const [revision, baseline] of Object.entries(expectedFailures))
-    it(`the conformance suite of MCP finds /mcp as the revision ${revision} wants it, but for the baseline`, async (t) => {
+    it(`the conformance suite of MCP passes at /mcp for the revision ${revision}, except for the baseline`, async (t) => {
       const { port } = proxy.address() as AddressInfo
       const args = [
         'server',
@@ -85,7 +85,7 @@ describe('the conformance suite of MCP', () => {
       assert.deepEqual(deleted, [], 'these pass: take them out of the baseline')
     })
 
-  it('the conformance suite of MCP finds the authorization server as it wants it, with a person who signs in and allows', async () => {
+  it('the conformance suite of MCP passes for the authorization server, with a person who signs in and consents', async () => {
     const driver = new OAuthDriver(service)
     // The kit sends no secret to a service that knows public clients, so its client is one.
     const client = await driver.client('kit', {

@@ -60,7 +60,7 @@ describe('the guide to running in production', () => {
     }
   })
 
-  it('the guide to running in production tunes tables that there are, with settings that PostgreSQL has', async () => {
+  it('the guide to running in production tunes existing tables with settings of PostgreSQL', async () => {
     const admin = new pg.Client(database.connection)
     await admin.connect()
     try {

@@ -160,7 +160,7 @@ describe('calls over several processes with tokens of 5 seconds', { timeout: 600
     assert.ok(issuer.issued.length <= Math.floor(seconds / (lifetime - lifetime / 5)) + 2 + kills)
   })
 
-  it('calls over several processes with tokens of 5 seconds never send a refresh token twice where the processes are killed; a person connects again what was lost', async (t) => {
+  it('killed processes never send a refresh token twice, and a person reconnects a credential that was lost', async (t) => {
     const issuer = await TokenIssuer.start({ lifetime })
     t.after(() => issuer.stop())
     // The answer takes a while, so that kills hit renewals.

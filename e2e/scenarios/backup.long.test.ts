@@ -119,7 +119,7 @@ describe('an installation that moves by its backup', () => {
     await cp(join(folder, 'first', 'secret.key'), join(env['CADRE_DATA_DIR']!, 'secret.key'))
   }
 
-  it('an installation that moves by its backup is backed up while its service runs, under a new name and readable by its owner only', async () => {
+  it('a backup of a running service has a new name and is readable only by its owner', async () => {
     await mkdir(join(folder, 'kept'))
     await serving(first(), async (url) => {
       work = await begin(url)
@@ -157,7 +157,7 @@ describe('an installation that moves by its backup', () => {
     await serving(env, (url) => finish(url, work))
   })
 
-  it('an installation that moves by its backup goes to a PostgreSQL of the operator’s, and from there back into an embedded one', async () => {
+  it('an installation moves by backups to the PostgreSQL of an operator and back into an embedded one', async () => {
     const { env } = await installations.external()
     const outside = { ...env, CADRE_SECRET_KEY: (await readFile(join(folder, 'first', 'secret.key'), 'utf8')).trim() }
     await succeed(outside, ['restore', file])

@@ -57,7 +57,7 @@ describe('a service of three processes behind one port, with its embedded databa
     assert.ok(entries('the database was migrated').length <= 1)
   })
 
-  it('a service of three processes behind one port, with its embedded database admits exactly what a rate window has, whichever process is asked (promise R16)', async () => {
+  it('three processes behind one port together admit exactly a rate limit (promise R16)', async () => {
     const { body: agent } = await send('POST', `${project}/agents`, { body: { name: 'counted' } })
     const limit = buckets['agents.get'].minute * scale
     const answers = await Promise.all(
@@ -74,7 +74,7 @@ describe('a service of three processes behind one port, with its embedded databa
     assert.ok(answers.every(({ status }) => status === 200 || status === 429))
   })
 
-  it('a service of three processes behind one port, with its embedded database starts a process again that is killed, while the others go on', async () => {
+  it('a killed process of three behind one port is restarted while the others serve', async () => {
     const [, killed] = ready()
     process.kill(killed!, 'SIGKILL')
     await eventually(async () => ready().length === count + 1, patience_ms)
@@ -83,13 +83,13 @@ describe('a service of three processes behind one port, with its embedded databa
     assert.equal((await fetch(`${service.url}/readyz`)).status, 200)
   })
 
-  it('a service of three processes behind one port, with its embedded database replaces one that was stopped, too', async () => {
+  it('a stopped process of three behind one port is restarted too', async () => {
     const before = ready().length
     process.kill(ready()[0]!, 'SIGTERM')
     await eventually(async () => ready().length === before + 1, patience_ms)
   })
 
-  it('a service of three processes behind one port, with its embedded database ends all of them at SIGTERM, the database last, with 0', async () => {
+  it('three processes behind one port end at SIGTERM with exit code 0, the database last', async () => {
     assert.deepEqual(await service.end(), { code: 0, signal: null })
     for (const pid of ready()) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
     assert.doesNotMatch(service.output(), /terminating connection/)
@@ -98,7 +98,7 @@ describe('a service of three processes behind one port, with its embedded databa
 })
 
 describe('a service of two processes of which the second cannot start', () => {
-  it('a service of two processes of which the second cannot start ends with the error', async () => {
+  it('a service of two processes ends with the error of the one that cannot start', async () => {
     const database = await makeTestDatabase()
     const { taken, port } = await takeSecondPort()
     const env = { ...databaseEnvironment(database.connection), CADRE_METRICS_PORT: String(port - 1) }

@@ -175,8 +175,8 @@ describe('every operation that changes something', () => {
   })
 })
 
-describe('what leaves no entry says itself who did it', () => {
-  it('a task, a message and a thread', async () => {
+describe('resources without audit entries have created_by', () => {
+  it('a task, a message and a thread have created_by instead of an audit entry', async () => {
     const { user_id } = samples.owner
     const { id: key_id, key } = await makeKey(test, samples.owner, ['admin'])
     const send = async (id: string) => {

@@ -44,7 +44,7 @@ describe('the form of an agent complains in the words of the API', () => {
     assert.equal(complaintAt('config.max_tokens', { draft: wrong, before }), undefined)
   })
 
-  it('the form of an agent complains in the words of the API with what the API said of a value as long as that stands there', () => {
+  it('the form of an agent shows an error of the API until its value changes', () => {
     const taken = { field: 'name', message: 'is taken', code: 'conflict' }
     const sent = { draft: draft({ name: 'taken' }), issues: [taken] }
     const shown = (name: string) => complaintAt('name', { draft: draft({ name }), before: emptyDraft, sent })

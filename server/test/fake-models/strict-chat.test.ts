@@ -280,7 +280,7 @@ describe('Chat Completions of a server that is compatible', () => {
     },
   ])
 
-  it('What was reasoned before a call must come back with it, unchanged, until the user speaks again.', async () => {
+  it('the fake of Chat Completions requires reasoning before a call unchanged until the next message of the user', async () => {
     server.next({
       do: 'answer',
       reasoning: [{ text: 'I must look.' }],
@@ -307,7 +307,7 @@ describe('Chat Completions of a server that is compatible', () => {
     assert.equal((await next({}, { role: 'assistant', content: 'Rain.' }, hello)).status, 200)
   })
 
-  it('The server can be told whose completions it serves, whatever the model is called.', async () => {
+  it('the fake of Chat Completions serves the dialect that a test sets, whatever the name of the model', async () => {
     const store = { model: 'fake-1', messages: [hello], store: false, ...stream }
     server.strict_as = 'openai'
     assert.equal((await tell(server, 'chat/completions', store)).status, 200)

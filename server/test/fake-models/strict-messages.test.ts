@@ -310,7 +310,7 @@ describe('Messages of Anthropic', () => {
     },
   ])
 
-  it('A request without its headers is refused.', async () => {
+  it('the fake of Messages refuses a request without its headers', async () => {
     const none = await tell(server, 'messages', good, {})
     assert.deepEqual([none.status, none.error?.type], [401, 'authentication_error'])
     assert.equal(none.error?.message, 'x-api-key header is required')

@@ -246,7 +246,7 @@ describe('Reasoning by Responses', () => {
   })
   const asking = { reasoning: { effort: 'low', summary: 'auto' } }
 
-  it('Reasoning comes in its place, encrypted where that was asked for, with a summary where that was asked for.', async () => {
+  it('the fake of Responses returns reasoning in its place, encrypted or with a summary if requested', async () => {
     server.next(reasoned())
     const [first, ...others] = await answered(asking)
     assert.deepEqual(
@@ -265,7 +265,7 @@ describe('Reasoning by Responses', () => {
     assert.ok((await answered({ reasoning: { effort: 'none' } })).every(({ type }) => type !== 'reasoning'))
   })
 
-  it('It comes back as it was, in its place, and is refused where it is missing, changed, moved or torn off.', async () => {
+  it('the fake of Responses refuses reasoning that is missing, changed, moved or separated from its call', async () => {
     server.next(reasoned())
     const [first, said, second, one, two] = (await answered(asking)) as [Item, Item, Item, Item, Item]
     const bare = ({ id: _, ...item }: Item): object => item
@@ -302,7 +302,7 @@ describe('Reasoning by Responses', () => {
     )
   })
 
-  it('A reference is taken to an item that was stored.', async () => {
+  it('the fake of Responses accepts a reference to a stored item', async () => {
     server.next(reasoned())
     const [first, said] = (await answered({ store: true })) as [Item, Item]
     const reference = ({ id }: Item): object => ({ type: 'item_reference', id })
@@ -310,7 +310,7 @@ describe('Reasoning by Responses', () => {
     assert.equal((await tell(server, 'responses', { ...good, store: true, input })).error?.message, undefined)
   })
 
-  it('The events are numbered, and the last one counts tokens and says how it ended.', async () => {
+  it('the fake of Responses numbers its events, and the last one has the tokens and the end', async () => {
     server.next({
       do: 'answer',
       text: 'cut',
@@ -347,7 +347,7 @@ describe('Reasoning by Responses', () => {
     })
   })
 
-  it('An answer can fail after it has begun.', async () => {
+  it('the fake of Responses can fail after its answer has begun', async () => {
     server.next({ do: 'error_event', pieces: 2, error: { code: 'server_error', message: 'it broke' }, as: 'failed' })
     const failed = (await tell(server, 'responses', good)).events.at(-1)!
     assert.deepEqual([failed['type'], failed['sequence_number']], ['response.failed', 2])

@@ -18,7 +18,7 @@ test('a copy has what people wrote about the agent, and neither its secrets nor 
   })
 })
 
-test('what was written stays when the agent is read again, and what was left alone follows the agent', () => {
+test('fields that a user changed stay when the agent is read again, and all others follow the agent', () => {
   const before = draftOf(agent)
   const written = {
     ...before,

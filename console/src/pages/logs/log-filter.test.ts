@@ -13,7 +13,7 @@ test('a field of a period reads in local time what it shows in local time', () =
   assert.equal(ofFieldTime(asFieldTime(moment, false), false), moment)
 })
 
-test('what is no moment leaves a field of a period empty, and an empty field is no moment', () => {
+test('an invalid timestamp leaves a field of a period empty, and an empty field is no timestamp', () => {
   for (const word of [undefined, '', 'yesterday', 5]) assert.equal(asFieldTime(word, true), '')
   for (const isUtc of [true, false]) assert.equal(ofFieldTime('', isUtc), undefined)
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { asCsv } from '../usage/csv.ts'
 import { change, intervalRefusal, intervals, periodsOf, ranges, type IntervalName, type RangeName } from './periods.ts'
 
-test('of every range and interval that is offered, both periods have the same whole number of points', () => {
+test('both periods of every offered range and interval have the same whole number of points', () => {
   const now_ms = Date.parse('2026-11-23T02:31:17.123Z')
   for (const range of Object.keys(ranges) as RangeName[]) {
     for (const interval of Object.keys(intervals) as IntervalName[]) {

@@ -4,7 +4,7 @@ import type { Tool } from '#sdk/types.ts'
 import { draftOf, emptyDraft, environmentNames, readDraft, weatherDraft } from './tool-draft.ts'
 
 describe('a draft of a tool', () => {
-  it('a draft of a tool is read as the API takes it, without what is not of its kind', () => {
+  it('a draft of a tool becomes the body of the API, without members of other kinds', () => {
     const read = readDraft({
       ...weatherDraft,
       method: 'POST',
@@ -28,7 +28,7 @@ describe('a draft of a tool', () => {
     assert.deepEqual(environmentNames(read.body), ['KEY'])
   })
 
-  it('a draft of a tool names the field of a text that cannot be read', () => {
+  it('a draft of a tool names the field with invalid text', () => {
     for (const [change, field] of [
       [{ parameters: '{' }, 'parameters'],
       [{ kind: 'openapi', source: 'document', document: 'openapi: 3.1.0' }, 'openapi.document'],
@@ -40,7 +40,7 @@ describe('a draft of a tool', () => {
     }
   })
 
-  it('a draft of a tool of a tool that there is gives the same tool again', () => {
+  it('a draft made from a tool gives the same tool again', () => {
     const kinds = [
       {
         kind: 'http',

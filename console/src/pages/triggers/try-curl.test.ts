@@ -48,7 +48,7 @@ it('the commands that try a trigger sign in the form that it says', async () => 
     assert.equal(await refusalOf('hmac', hmac, true), undefined)
 })
 
-it('there are no commands for what a shell cannot sign', () => {
+it('a source whose signature a shell cannot make has no commands', () => {
   for (const source of ['linear', 'standard_webhooks'] as const)
     assert.equal(tryCurl({ source, hmac: null, url: 'http://x', secret }), undefined)
 })

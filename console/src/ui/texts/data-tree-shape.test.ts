@@ -9,7 +9,7 @@ test('a small value stands open whole, and a large one at its root alone', () =>
   assert.deepEqual([...openAtFirst('text')], [])
 })
 
-test('what is very deep opens only as far as there is room', () => {
+test('a very deep value opens only as far as there is room', () => {
   let deep: unknown = 1
   for (let level = 0; level < 50_000; level++) deep = [deep]
   assert.equal(openAtFirst(deep).size, 60)

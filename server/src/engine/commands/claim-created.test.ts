@@ -65,7 +65,7 @@ describe('a task that is created where a slot is free', () => {
     })
   }
 
-  it('a task that is created where a slot is free is claimed with its first intent by the transaction that creates it', async () => {
+  it('with a free slot, the transaction that creates a task also claims it and writes its first intent', async () => {
     const { body: task } = await test.send('POST', `${agents}/${agent.id}/tasks?wait=30`, { body: { input: 'Hello' } })
     assert.deepEqual([task.status, task.output.content], ['completed', 'Hello'])
     assert.equal(await transactionsOf(task.id), 1)
@@ -73,7 +73,7 @@ describe('a task that is created where a slot is free', () => {
     assert.equal(jobs.length, 0, 'its job is removed with its end')
   })
 
-  it('a task that is created where a slot is free waits in the queue while all slots are taken, and runs when one is free', async () => {
+  it('a new task waits in the queue while all slots are taken, and runs when one is free', async () => {
     const script = JSON.stringify([{ delay_ms: 400 }, { text: 'Done.' }])
     const slow = await make('slow', { model: 'builtin/script', system_prompt: script })
     const { body: first } = await test.send('POST', `${agents}/${slow}/tasks`, { body: { input: 'Go.' } })
@@ -107,7 +107,7 @@ describe('a task that is created where a slot is free', () => {
     })
   })
 
-  it('a task that is created where a slot is free is stored as running by one statement, and returned as it was created', async () => {
+  it('with a free slot, one statement stores a new task as running, and the response shows it as created', async () => {
     const { engine } = test.service.context
     await eventually(async () => engine.runningTasks() === 0)
     const task = await readyTask(agent.id)

@@ -77,7 +77,7 @@ describe('a worker that is killed', () => {
       select index, type, status, attempt from task_step where task_id = ${id} order by index`
 
   for (const model of ['openai/gpt-5.6-sol', 'anthropic/claude-opus-4-8']) {
-    it(`a worker that is killed between two rounds leaves the reasoning of ${model} to the next process, which sends it back byte by byte`, async () => {
+    it(`after a worker is killed between two rounds, the next process sends back the reasoning of ${model} byte by byte`, async () => {
       server.next(thought(1), thought(2), hang, thought(3), { do: 'answer', text: 'Done.' })
       const id = await give({ model, effort: 'high' })
       await killAt(await startWorker(), 3)

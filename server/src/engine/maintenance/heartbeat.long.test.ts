@@ -115,7 +115,7 @@ describe('a process that does not answer', { concurrency: true }, () => {
     }
   }
 
-  it('a process that does not answer because it is busy keeps its tasks for longer than a lease', async (t) => {
+  it('a busy process keeps its tasks for longer than a lease', async (t) => {
     const { sql, start, create, finished, callers } = await open(t)
     const busy = await start('busy', { busy_ms: (lease_seconds + 2) * 1000 })
     const id = await create('busy')
@@ -128,7 +128,7 @@ describe('a process that does not answer', { concurrency: true }, () => {
     await Promise.all([busy.stop(), other.stop()])
   })
 
-  it('a process that does not answer because it was stopped loses its tasks, and cannot write when it comes back', async (t) => {
+  it('a frozen process loses its tasks, and its later writes are rejected', async (t) => {
     const { sql, start, create, finished, callers } = await open(t)
     const zombie = await start('zombie', { call_ms: 1000 })
     const id = await create('zombie')
@@ -158,7 +158,7 @@ describe('a process that does not answer', { concurrency: true }, () => {
     await zombie.stop()
   })
 
-  it('a process that does not answer because it was killed loses its tasks to another one before its lease ends', async (t) => {
+  it('a killed process loses its tasks to another one before its lease ends', async (t) => {
     const { start, create, finished, callers } = await open(t)
     const killed = await start('killed', { call_ms: 60_000 })
     const id = await create('killed')

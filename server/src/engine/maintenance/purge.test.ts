@@ -50,7 +50,7 @@ describe(`the deletion of an agent with ${tasks} tasks`, () => {
     for (const table of ['task', 'task_event', 'task_step']) await test.sql.script(`analyze ${table}`)
   }
 
-  it(`the deletion of an agent with ${tasks} tasks lets another agent's tasks and requests go on, and leaves nothing behind`, async (context) => {
+  it(`the deletion of an agent with ${tasks} tasks delays no other tasks and requests, and leaves no rows`, async (context) => {
     const [crowded, other] = [await makeAgent('crowded'), await makeAgent('other')]
     await test.send('POST', `${base}/agents/${crowded}/pause`)
     await fill(crowded)

@@ -133,7 +133,7 @@ describe('tasks that have outlived their retention', () => {
     assert.ok(!(await isThere(old)))
   })
 
-  it(`tasks that have outlived their retention go in batches, ${oldTasks} of them by two processes, while an agent's tasks go on`, async (t) => {
+  it(`two processes remove ${oldTasks} old tasks in batches while tasks of another agent run`, async (t) => {
     const other = openDatabase({ connection: test.connection })
     t.after(() => other.close())
     await sql.script(witnessTable)

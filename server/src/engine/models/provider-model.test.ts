@@ -38,7 +38,7 @@ const weather = {
 
 for (const kind of providerKinds) {
   describe(`a model of kind ${kind}`, () => {
-    it(`a model of kind ${kind} answers in pieces, in order, and with what the provider counted`, async () => {
+    it(`a model of kind ${kind} answers in pieces, in order, and with the usage of the provider`, async () => {
       const text = 'A first line.\nThen a second — with “signs” 👩‍🚀 and more.'
       server.next({
         do: 'answer',
@@ -66,7 +66,7 @@ for (const kind of providerKinds) {
       ['length', 'length'],
       ['content_filter', 'content_filter'],
     ] as const) {
-      it(`a model of kind ${kind} says that it stopped for ${expected}`, async () => {
+      it(`a model of kind ${kind} reports the end as ${expected}`, async () => {
         server.next({ do: 'answer', text: 'cut', finish_reason })
         assert.equal((await makeModel(kind, server.base_url).call(ask())).finish_reason, expected)
       })
@@ -149,7 +149,7 @@ for (const kind of providerKinds) {
       )
     })
 
-    it(`a model of kind ${kind} goes on after an answer of white space alone, with calls of tools and without`, async () => {
+    it(`a model of kind ${kind} continues a conversation with an answer of white space, with and without tool calls`, async () => {
       const blank = '\n\n'
       await makeModel(kind, server.base_url).call(
         ask({
@@ -178,7 +178,7 @@ for (const kind of providerKinds) {
       assert.deepEqual(server.refused, [])
     })
 
-    it(`a model of kind ${kind} asks for one call of a tool in an answer where the request wants that, and there are tools`, async () => {
+    it(`a model of kind ${kind} disables parallel tool calls if the request says so and has tools`, async () => {
       const member = kind === 'anthropic' ? 'tool_choice' : 'parallel_tool_calls'
       const asked = async (more: Partial<ModelRequest>): Promise<unknown> => {
         await makeModel(kind, server.base_url).call(ask(more))
@@ -190,7 +190,7 @@ for (const kind of providerKinds) {
       assert.equal(await asked({ parallel_tool_calls: false }), undefined)
     })
 
-    it(`a model of kind ${kind} ends when the provider never begins to answer, or stops in the middle, or takes too long on the whole`, async () => {
+    it(`a call of a model of kind ${kind} times out without a first byte, without a next one, and in total`, async () => {
       const cases: [FakeBehaviour, Partial<CallLimits>, RegExp][] = [
         [{ do: 'stall', pieces: 0 }, { start_ms: 300 }, /No answer began/],
         [{ do: 'stall', pieces: 4, text: 'a b c' }, { idle_ms: 300 }, /paused for more than/],
@@ -205,7 +205,7 @@ for (const kind of providerKinds) {
       }
     })
 
-    it(`a model of kind ${kind} is stopped by its signal with the reason of that signal, and lets go of the connection`, async () => {
+    it(`a call of a model of kind ${kind} ends with the reason of its signal and closes the connection`, async () => {
       const reason = new Error('the agent was stopped')
       const model = makeModel(kind, server.base_url)
       for (const behaviour of [
@@ -259,7 +259,7 @@ for (const kind of providerKinds) {
       assert.equal(counter.connections(), 1)
     })
 
-    it(`a model of kind ${kind} gives calls at the same time a connection each, and each its own bytes`, async () => {
+    it(`concurrent calls of a model of kind ${kind} have a connection each and count their own bytes`, async () => {
       const model = makeModel(kind, server.base_url)
       const small = ask()
       const large = ask({ messages: [{ role: 'user', content: 'x'.repeat(100_000) }] })

@@ -49,7 +49,7 @@ describe('a task whose answer must meet a schema', () => {
     'local/fake-1',
   ]
   for (const model of models) {
-    it(`a task whose answer must meet a schema completes with the value and its text where ${model} answers well at once`, async () => {
+    it(`a task with an output schema completes with value and text if ${model} answers correctly at once`, async () => {
       for (const output_schema of [closed, open]) {
         server.next({ do: 'answer', text: JSON.stringify(good) })
         const done = await engine.ended(await engine.give({ model, output_schema }, 'Sum up.'))
@@ -57,7 +57,7 @@ describe('a task whose answer must meet a schema', () => {
       }
     })
 
-    it(`a task whose answer must meet a schema tells ${model} what is wrong with an answer, and takes the next one`, async () => {
+    it(`a task with an output schema sends ${model} the errors of an answer, and accepts the next one`, async () => {
       server.next({ do: 'answer', text: '{"total": "12"}', usage }, { do: 'answer', text: JSON.stringify(good), usage })
       const id = await engine.give({ model, output_schema: closed }, 'Sum up.')
       assert.deepEqual((await engine.ended(id)).output?.data, good)
@@ -67,7 +67,7 @@ describe('a task whose answer must meet a schema', () => {
       assert.deepEqual([data.usage.input_tokens, data.usage.output_tokens, data.usage.steps], [20, 10, 2])
     })
 
-    it(`a task whose answer must meet a schema fails after two repairs that did not mend the answer of ${model}, and keeps its text`, async () => {
+    it(`a task with an output schema fails after two repairs of ${model} without success, and keeps the text`, async () => {
       server.next(...['no', '{}', '[1]'].map((text) => ({ do: 'answer' as const, text })))
       const done = await engine.ended(await engine.give({ model, output_schema: closed }, 'Sum up.'))
       assert.deepEqual(

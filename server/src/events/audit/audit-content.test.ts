@@ -6,7 +6,7 @@ import { auditPartMax_bytes, bounded, changes, withoutSecrets } from './audit-co
 const size = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 
 describe('what changed', () => {
-  it('what changed is the members that differ, in objects inside too, and lists as a whole', () => {
+  it('an audit entry has the members that differ, also of nested objects, and lists as a whole', () => {
     const before = { name: 'a', config: { model: 'm', tools: ['x'], limits: { steps: 1, cost: 2 } }, kept: [1] }
     const after = { name: 'a', config: { model: 'm', tools: ['x', 'y'], limits: { steps: 1, cost: 3 } }, kept: [1] }
     assert.deepEqual(changes(before, after), {
@@ -15,14 +15,14 @@ describe('what changed', () => {
     })
   })
 
-  it('what changed tells what came and what went, also where it is null', () => {
+  it('an audit entry has added and removed members, also those that are null', () => {
     assert.deepEqual(changes({ gone: 1, cleared: 2 }, { cleared: null, come: 3 }), {
       before: { gone: 1, cleared: 2 },
       after: { cleared: null, come: 3 },
     })
   })
 
-  it('what changed is nothing where only the time of the change differs', () => {
+  it('an audit entry has no changes if only the time of the change differs', () => {
     assert.equal(
       changes({ name: 'a', updated_at: '1', revision: 1 }, { name: 'a', updated_at: '2', revision: 2 }),
       undefined,
@@ -34,7 +34,7 @@ describe('what changed', () => {
     assert.deepEqual(changes({ id: 1 }, undefined), { before: { id: 1 }, after: undefined })
   })
 
-  it('what changed of any two states makes the one from the other', () => {
+  it('the changes in an audit entry turn the state before into the state after', () => {
     const state = fc.object({
       key: fc.string({ minLength: 1, maxLength: 3 }),
       maxDepth: 3,
@@ -100,12 +100,12 @@ describe('a secret', () => {
 })
 
 describe('a part of an entry', () => {
-  it('a part of an entry stays as it is where it is small enough', () => {
+  it('a small part of an audit entry is stored unchanged', () => {
     const value = { system_prompt: 'x'.repeat(auditPartMax_bytes - 40), name: 'a' }
     assert.equal(bounded(value), value)
   })
 
-  it('a part of an entry gives way at its largest text, which keeps its beginning', () => {
+  it('a large part of an audit entry is cut at its largest text, whose beginning stays', () => {
     const value = bounded({ name: 'a', config: { model: 'm', system_prompt: 'é'.repeat(100_000) } }) as any
     assert.equal(value.name, 'a')
     assert.equal(value.config.model, 'm')
@@ -113,13 +113,13 @@ describe('a part of an entry', () => {
     assert.ok(size(value) <= auditPartMax_bytes)
   })
 
-  it('a part of an entry leaves out the largest lists, and says how large they were', () => {
+  it('a large part of an audit entry leaves out the largest lists and has their length', () => {
     const value = bounded({ name: 'a', tools: Array.from({ length: 5000 }, (_, i) => `tool-${i}`) }) as any
     assert.equal(value.name, 'a')
     assert.match(value.tools, /^\[left out: \d+ bytes\]$/)
   })
 
-  it('a part of an entry is within its bound whatever it holds, and can be kept as JSON', () => {
+  it('any part of an audit entry is cut to its bound, and is valid JSON', () => {
     const text = fc.string({ unit: 'grapheme', maxLength: 300 })
     const any = fc.object({ key: text, values: [text, fc.array(text, { maxLength: 50 }), fc.integer()], maxKeys: 40 })
     fc.assert(

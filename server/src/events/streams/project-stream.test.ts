@@ -85,7 +85,7 @@ describe('the stream of a project', () => {
     }
   }
 
-  it('the stream of a project begins with what there is, and tells every event of every task once, on every process', async () => {
+  it('the stream of a project begins with a snapshot and has every event of every task once, on every process', async () => {
     const streams = await Promise.all([open(test), open(another), open(test)])
     for (const { frames } of streams) {
       assert.equal(frames[0]!.type, 'project.snapshot')
@@ -106,7 +106,7 @@ describe('the stream of a project', () => {
     }
   })
 
-  it('the stream of a project goes on where its reader was, on any process, wherever it was cut', async () => {
+  it('the stream of a project resumes at any position on any process', async () => {
     const whole = await open(test)
     const tasks = await give(30)
     await finished(whole.frames, tasks)
@@ -133,7 +133,7 @@ describe('the stream of a project', () => {
     }
   })
 
-  it('the stream of a project begins anew for a Last-Event-ID that is none, or too old', async () => {
+  it('the stream of a project starts again for an invalid or old Last-Event-ID', async () => {
     for (const id of [
       '0',
       '-1',
@@ -151,7 +151,7 @@ describe('the stream of a project', () => {
     }
   })
 
-  it('the stream of a project tells nothing of other projects', async () => {
+  it('the stream of a project has no events of other projects', async () => {
     const other = await makeProject('other')
     const theirs = await open(test, other)
     const mine = await open(test)
@@ -161,7 +161,7 @@ describe('the stream of a project', () => {
     await Promise.all([theirs.leave(), mine.leave()])
   })
 
-  it('the stream of a project tells an event whose transaction ended after a later one', async () => {
+  it('the stream of a project has an event whose transaction committed after a later event', async () => {
     const { frames, leave } = await open(test)
     const [first, second] = [await give(1), await give(1)]
     await finished(frames, [...first, ...second])
@@ -190,7 +190,7 @@ describe('the stream of a project', () => {
     await leave()
   })
 
-  it('the stream of a project tells the state of an agent when it changes', async () => {
+  it('the stream of a project has the status of an agent when it changes', async () => {
     const { frames, leave } = await open(another)
     await post(`${agent}/pause`)
     await eventually(async () => frames.some(({ type, data }) => type === 'agent.status' && data.status === 'paused'))

@@ -57,7 +57,7 @@ describe('a stream of a task', () => {
   const kept = (frames: Frame[]): number[] => frames.filter(({ id }) => id !== undefined).map(({ id }) => Number(id))
   const sequences = (frames: Frame[]): number[] => Array.from({ length: kept(frames).at(-1)! }, (_, i) => i + 1)
 
-  it('a stream of a task begins with the task, gives every event once and in order, and closes after the last', async () => {
+  it('a stream of a task begins with the task, has every event once and in order, and closes after the last', async () => {
     const release = Promise.withResolvers<void>()
     const id = await create('whole', async ({ on_delta }) => {
       for (const part of ['one ', 'two ', 'three']) on_delta?.(part)
@@ -88,7 +88,7 @@ describe('a stream of a task', () => {
       assert.deepEqual(Object.keys(data).sort(), ['created_at', 'data', 'sequence', 'task_id', 'type'])
   })
 
-  it('a stream of a task goes on after the event that its reader had last, also after the end', async () => {
+  it('a stream of a task resumes after the last event of its reader, also after the end', async () => {
     const id = await create('again')
     await ended(id)
     const all = await read(addressOf('running', id))
@@ -111,7 +111,7 @@ describe('a stream of a task', () => {
     }
   })
 
-  it('a stream of a task gives who comes back in the middle of a message what was written meanwhile', async () => {
+  it('a reader that reconnects in the middle of a message gets the text that was written meanwhile', async () => {
     const steps = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const id = await create('reconnect', async ({ on_delta }) => {
       on_delta?.('written before, ')
@@ -144,7 +144,7 @@ describe('a stream of a task', () => {
     assert.deepEqual(kept(frames)[0], last + 1)
   })
 
-  it('a stream of a task tells on every process what is written while it is written', async () => {
+  it('a stream of a task has text while it is written, on every process', async () => {
     const steps = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
     const parts = ['One, ', 'zwei 🦩, ', 'x'.repeat(20_000), '🦩'.repeat(5_000) + ', the end.']
     const id = await create('across', async ({ on_delta }) => {
@@ -171,7 +171,7 @@ describe('a stream of a task', () => {
     }
   })
 
-  it('a stream of a task has no hole where text is lost between processes', async () => {
+  it('a stream of a task has no gap if text between processes is lost', async () => {
     const release = Promise.withResolvers<void>()
     const words = Array.from({ length: 60 }, (_, i) => `word ${i} `)
     const id = await create('lossy', async ({ on_delta }) => {
@@ -197,7 +197,7 @@ describe('a stream of a task', () => {
     assert.deepEqual(kept(frames), sequences(frames))
   })
 
-  it('a stream of a task tells what a model thinks, on every process', async () => {
+  it('a stream of a task has the reasoning of a model, on every process', async () => {
     const thoughts = { running: 0, watching: 0 }
     const id = await create('thinking', async ({ on_reasoning }) => {
       // Thoughts are not kept, so the model goes on until both readers have come and heard two.
@@ -219,7 +219,7 @@ describe('a stream of a task', () => {
     )
   })
 
-  it('a stream of a task cuts off a reader that does not read, and tells it the rest when it comes back', async () => {
+  it('a stream of a task disconnects a slow reader, which gets the rest when it reconnects', async () => {
     const release = Promise.withResolvers<void>()
     const id = await create('slow reader', async () => {
       await release.promise
@@ -243,7 +243,7 @@ describe('a stream of a task', () => {
     assert.deepEqual(kept(frames), sequences(frames))
   })
 
-  it('a stream of a task gives a reader that reads everything, however large', async () => {
+  it('a stream of a task sends everything to a reader that keeps up, however large', async () => {
     const release = Promise.withResolvers<void>()
     const id = await create('large', async () => {
       await release.promise
@@ -268,7 +268,7 @@ describe('a stream of a task', () => {
     })
   })
 
-  it('a stream of a task closes with its task for a reader that claims to have more than there is', async () => {
+  it('a stream of a task also closes for a reader whose Last-Event-ID is beyond the end', async () => {
     const release = Promise.withResolvers<void>()
     const id = await create('ahead', async () => {
       await release.promise
@@ -296,7 +296,7 @@ describe('a stream of a task', () => {
     await ended(id)
   })
 
-  it('a stream of a task does not keep the text of a call whose task was taken away', async () => {
+  it('a stream of a task drops the text of a call whose task another worker claimed', async () => {
     const { hub } = running.engine
     const id = await create('taken', async ({ on_delta, signal }) => {
       on_delta?.('half of ')
@@ -335,7 +335,7 @@ describe('a stream of a task', () => {
     }
   })
 
-  it('a stream of a task is not harmed by notifications that are not ours', async () => {
+  it('a stream of a task ignores foreign notifications', async () => {
     for (const payload of ['', 'null', 'hello', '{}', '{"signals":{"task":1}}']) {
       await sql`select pg_notify('cadre', ${payload})`
     }

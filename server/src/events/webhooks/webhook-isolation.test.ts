@@ -52,7 +52,7 @@ const backlog = sizeOf({ short: 2000, long: 10_000 })
 
 describe('a receiver that is well', () => {
   it(
-    'a receiver that is well gets its events at once while others are dead or slow',
+    'a healthy receiver gets its events at once while others are dead or slow',
     { timeout: 12 * backlog },
     async () => {
       const [good, slow, hanging, refusing] = ['/well', '/slow', '/hanging', '/refusing']
@@ -82,7 +82,7 @@ describe('a receiver that is well', () => {
   )
 
   it(
-    'a receiver that is well gets its events at once although another one has a large backlog',
+    'a healthy receiver gets its events at once although another one has a large backlog',
     { timeout: 12 * backlog },
     async () => {
       const [, busy] = await insertWebhooks(test, ['/fair', '/busy'].map(receiver.url))
@@ -100,7 +100,7 @@ describe('a receiver that is well', () => {
   )
 
   it(
-    'a receiver that is well gets its events at once while the backlog of a removed one is given up',
+    'a healthy receiver gets its events at once while the backlog of a removed one is dropped',
     { timeout: 60_000 },
     async () => {
       receiver.answer('/gone', { status: 410 })
@@ -130,7 +130,7 @@ describe('a receiver that is well', () => {
     },
   )
 
-  it('a receiver that is well gets new events while an earlier request still hangs', async () => {
+  it('a healthy receiver gets new events while an earlier request hangs', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/partly'))
     // It has proved itself, and its lane is busy.
     receiver.answer('/partly', { status: 200 }, 'never', { status: 200 })

@@ -45,7 +45,7 @@ describe('the webhooks that an event is sent to', () => {
     return receiver.requests(path).map(({ body }) => JSON.parse(body))
   }
 
-  it('the webhooks that an event is sent to are those that subscribe to it by name or by kind, and no others', async () => {
+  it('an event is sent to the webhooks that subscribe to it by name or by kind, and to no others', async () => {
     await registerWebhook(test, receiver.url('/named'), { events: ['project.created', 'agent.failed'] })
     await registerWebhook(test, receiver.url('/kind'), { events: ['task.*'] })
     await registerWebhook(test, receiver.url('/other'), { events: ['project.deleted'] })
@@ -72,7 +72,7 @@ describe('the webhooks that an event is sent to', () => {
     assert.equal(receiver.requests('/kind').length, 1)
   })
 
-  it('the webhooks that an event is sent to has filters that pass: of errors only the bad ones, of everything else all', async () => {
+  it('a filter by severity limits error.occurred and lets all other events pass', async () => {
     await registerWebhook(test, receiver.url('/severe'), {
       events: ['error.occurred', 'project.created'],
       filters: { severity: ['high', 'critical'] },
@@ -87,7 +87,7 @@ describe('the webhooks that an event is sent to', () => {
     )
   })
 
-  it('the webhooks that an event is sent to is never another organization, nor a webhook that is disabled', async () => {
+  it('an event is never sent to a webhook of another organization, nor to a disabled one', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/foreign'))
     const org_id = newId('org')
     await test.sql`insert into organization (id, name) values (${org_id}, 'elsewhere')`
@@ -102,7 +102,7 @@ describe('the webhooks that an event is sent to', () => {
     assert.deepEqual(await nothingElse('/foreign'), [])
   })
 
-  it('the webhooks that an event is sent to are none where the transaction was rolled back', async () => {
+  it('an event of a rolled-back transaction is sent to no webhook', async () => {
     await registerWebhook(test, receiver.url('/rolled-back'))
     const undone = test.sql.begin(async (tx) => {
       await emit(tx, 'project.created', { org_id: test.owner.org_id }, aProject('never'))
@@ -113,7 +113,7 @@ describe('the webhooks that an event is sent to', () => {
     assert.deepEqual(names, ['marker'])
   })
 
-  it('the webhooks that an event is sent to are found by polling where the event came from a process that died', async () => {
+  it('an event of a process that died is matched by polling', async () => {
     await registerWebhook(test, receiver.url('/orphan'))
     await test.sql`
       insert into event (id, org_id, type, data)

@@ -116,7 +116,7 @@ describe('an agent whose environment cannot be read', () => {
     )
   })
 
-  it('an agent whose environment cannot be read parks its tasks when it goes into error, as a stop does', async () => {
+  it('an agent whose environment cannot be read defers its tasks when it enters error, as a stop does', async () => {
     const { id } = await make({ config: { model: 'builtin/script', environment_variables: { A: 'x' } } })
     await settled(id, 'running')
     const script = JSON.stringify([{ delay_ms: 60_000 }, { text: 'too late' }])

@@ -29,7 +29,7 @@ async function toldTo({ org_id }: Principal, count: number) {
 }
 
 describe('requests that fail with an internal error', () => {
-  it('requests that fail with an internal error become a few events a minute for each organization, however many they are', async () => {
+  it('any number of internal errors publishes only a few events a minute for each organization', async () => {
     let now_ms = Date.UTC(2026, 10, 20)
     const report = reportInternalErrors(test.service.context, () => now_ms)
     const [one, other, last] = [someone(), someone(), someone()]
@@ -63,7 +63,7 @@ describe('requests that fail with an internal error', () => {
     )
   })
 
-  it('requests that fail with an internal error without a known caller make no event', async () => {
+  it('an internal error without a known caller publishes no event', async () => {
     const report = reportInternalErrors(test.service.context)
     const principal = someone()
     report(problem, { id: 'req_nobody', principal: undefined, params: {} })

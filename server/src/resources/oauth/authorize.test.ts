@@ -224,7 +224,7 @@ test('signing in, deciding, coming back: 303 with code, state and iss', async ()
   assert.equal(left.searchParams.get('iss'), service.url)
 })
 
-test('who refuses sends the app away with access_denied, and nothing is remembered', async () => {
+test('a denied consent redirects to the app with access_denied and is not remembered', async () => {
   const fresh = await driver.client('refused')
   for (let i = 0; i < 2; i++) {
     const { left, pages } = await driver.authorize(driver.authorizeUrl(fresh), { browser: known, decision: 'deny' })
@@ -302,7 +302,7 @@ test('HEAD is answered like GET, without a body', async () => {
   assert.equal(started.status, 303)
 })
 
-test('what fails inside is a page for a person, and says nothing about the inside', async () => {
+test('an internal error of an authorization is a page without internal details', async () => {
   await service.sql.script('alter table oauth_client rename to hidden')
   const page = await new Browser(service.url).get(driver.authorizeUrl(web))
   await service.sql.script('alter table hidden rename to oauth_client')

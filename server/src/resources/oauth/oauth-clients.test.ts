@@ -174,7 +174,7 @@ test('only administrators of its organization see an app', async () => {
     assert.equal((await service.send('GET', `${path}/${id}`)).status, 404, id)
 })
 
-test('what is done to apps is audited', async () => {
+test('every change of an app is audited', async () => {
   const { body: created } = await create()
   await service.send('PUT', `${path}/${created.client_id}`, { body: { name: 'Renamed' } })
   await service.send('DELETE', `${path}/${created.client_id}`)

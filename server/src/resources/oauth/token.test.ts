@@ -389,7 +389,7 @@ test('a crash between spending and issuing undoes the spending', async () => {
   assert.equal((await driver.refresh(web, refresh_token)).status, 200)
 })
 
-test('whatever fails after the tokens are made, none of it has happened', async () => {
+test('a failure after tokens were created rolls everything back', async () => {
   const { refresh_token } = await tokens()
   await service.sql.script(`
     create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;

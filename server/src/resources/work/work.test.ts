@@ -386,7 +386,7 @@ describe('the model gateway of remote work', () => {
     assert.deepEqual([refused.status, refused.body.error.code], [404, 'model_not_found'])
   })
 
-  it('the model gateway of remote work refuses a call beyond a budget, parks the task if it fails of that, and offers it again when the budget allows', async () => {
+  it('the model gateway of remote work refuses a call beyond a budget, parks the task, and offers it again when there is room', async () => {
     const { id, next } = await begin({}, { budget: { max_tokens: 1 } })
     const token = await next()
     const refused = await chat(token, 'x')

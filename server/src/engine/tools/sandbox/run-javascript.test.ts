@@ -147,7 +147,7 @@ describe('a program that takes too much', () => {
     'const f = () => Promise.resolve().then(f); f()',
   ]
   for (const code of sample(greedy, 2))
-    it(`a program that takes too much memory fails, and the service does not: ${code}`, async () => {
+    it(`a program that uses too much memory fails, and the service does not: ${code}`, async () => {
       const before = process.memoryUsage.rss()
       const { error } = await run(code, 30)
       assert.equal(error?.code, 'out_of_memory', error?.message)

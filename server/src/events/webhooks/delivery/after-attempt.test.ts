@@ -140,7 +140,7 @@ describe('after an attempt to deliver (decision D97)', () => {
     assert.equal(at(ago(500), false), false)
   })
 
-  it('what a person asked for never disables a webhook, but 410 does, and a success clears it', () => {
+  it('failures that a person caused never disable a webhook, except 410, and a success clears them', () => {
     const failing = { failing_since: ago(200).toISOString(), failed_before: true }
     for (const which of [{ is_redelivery: true }, { is_test: true }]) {
       const failed = after(result(500), { of: which, at: failing })

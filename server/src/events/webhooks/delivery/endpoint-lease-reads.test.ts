@@ -52,7 +52,7 @@ async function reading<T>(
   return read!
 }
 
-it('what is due next in a lane is found without looking at all that waits in it', async () => {
+it('the next due delivery of a webhook is found without reading all that wait', async () => {
   await test.sql`update delivery set next_attempt_at = now() + interval '1 hour' where webhook_id = ${webhook_id}`
   const { given, rows } = await reading((store) => store.rest([{ webhook_id, except: [] }], { leave: false }))
   assert.deepEqual([...given], [[webhook_id, 'given_back']])

@@ -29,7 +29,7 @@ function prove(leases: EndpointLeases, webhook_id: string, seen = ok): void {
 }
 
 describe('the lanes of one process', () => {
-  it('the lanes of one process begin with one request, and take four at a time once one has succeeded', () => {
+  it('an endpoint lease begins with one request, and sends four at a time after a success', () => {
     const leases = open(['wh'])
     assert.deepEqual([...serve(leases)], [['wh', 1]])
     assert.deepEqual([...serve(leases)], [])
@@ -40,7 +40,7 @@ describe('the lanes of one process', () => {
     assert.deepEqual([...serve(leases, 2)], [['wh', 1]])
   })
 
-  it('the lanes of one process take two at a time while the receiver is slowed down, and one after a failure', () => {
+  it('an endpoint lease sends two requests at a time to an overloaded receiver, and one after a failure', () => {
     const leases = open(['wh'])
     prove(leases, 'wh')
     leases.setSlowed('wh', true)
@@ -50,7 +50,7 @@ describe('the lanes of one process', () => {
     assert.deepEqual([...serve(leases)], [['wh', 1]])
   })
 
-  it('the lanes of one process never have more requests than the process may, and take turns', () => {
+  it('endpoint leases of a process stay within its limit of requests, and take turns', () => {
     const names = many(20)
     const leases = open(names)
     assert.deepEqual([...serve(leases).keys()], names.slice(0, 16))
@@ -64,7 +64,7 @@ describe('the lanes of one process', () => {
     assert.deepEqual([...serve(leases, 1).keys()], names.slice(16))
   })
 
-  it('the lanes of one process that failed share half of the requests, so that the others find room at once', () => {
+  it('failing endpoint leases share half of the requests, so the others have room at once', () => {
     const leases = open(many(30, 'dead'), true)
     assert.equal(serve(leases).size, 8)
     assert.deepEqual([...serve(leases)], [])
@@ -74,7 +74,7 @@ describe('the lanes of one process', () => {
     assert.equal(leases.room(0).healthy, 7)
   })
 
-  it('the lanes of one process whose requests hang counts among those after a second, before their end is known', () => {
+  it('endpoint leases with hanging requests count as failing after a second', () => {
     const leases = open(many(8, 'hanging'))
     assert.equal(serve(leases).size, 8)
     assert.deepEqual(leases.room(900), { healthy: 8, troubled: 8 })
@@ -85,7 +85,7 @@ describe('the lanes of one process', () => {
     assert.deepEqual([...serve(leases, 1100)], [['good', 1]])
   })
 
-  it('the lanes of one process that failed are given back after their turn where others may wait for theirs', () => {
+  it('failing endpoint leases are released after their turn if others may wait', () => {
     const names = many(20, 'dead')
     const leases = open(names, true)
     assert.deepEqual(leases.surplus(0), [])
@@ -100,7 +100,7 @@ describe('the lanes of one process', () => {
     assert.equal(leases.size, 13)
   })
 
-  it('the lanes of one process that are well are given back after a second where others may wait for a lane', () => {
+  it('healthy endpoint leases are released after a second if others may wait', () => {
     const names = many(40)
     const leases = open(names)
     const first = [...serve(leases).keys()]
@@ -119,7 +119,7 @@ describe('the lanes of one process', () => {
     assert.deepEqual(leases.surplus(1000), [])
   })
 
-  it('rest until they are woken, or one of their requests ends', () => {
+  it('a resting endpoint lease sends nothing until it is woken or one of its requests ends', () => {
     const leases = open(['wh'])
     leases.wait('wh')
     assert.deepEqual(leases.waiting(), ['wh'])
@@ -132,7 +132,7 @@ describe('the lanes of one process', () => {
     assert.deepEqual(leases.waiting(), [])
   })
 
-  it('the lanes of one process that are lost still count until their requests have ended', () => {
+  it('lost endpoint leases count until their requests have ended', () => {
     const leases = open(['wh'])
     prove(leases, 'wh')
     assert.deepEqual([...serve(leases)], [['wh', 4]])

@@ -34,7 +34,7 @@ it('a receiver cannot have more than a few words kept of why it was not reached'
   assert.equal(await errorOf('no secure connection: it expired'), 'No secure connection: it expired.')
 })
 
-it('what is kept of them is text that the database takes, wherever it is cut', async () => {
+it('the stored part of a response is text that the database accepts, wherever it is cut', async () => {
   for (const before of ['x'.repeat(499), 'x'.repeat(500)]) {
     const error = await errorOf(`${before}😀\u0000${'y'.repeat(20)}`)
     assert.ok(error!.isWellFormed() && !error!.includes('\u0000'))

@@ -119,7 +119,7 @@ describe('a request to a webhook (decisions D93, D96)', () => {
 })
 
 describe('what is kept of an attempt', () => {
-  it('what is kept of an attempt is what was sent and what came back, but nothing that could be used', async () => {
+  it('the record of an attempt has request and response, without a usable signature or secret', async () => {
     const made = await attempt('/kept', {
       status: 200,
       headers: { 'x-request-id': 'r1', 'set-cookie': ['session=canary'], 'x-auth-token': 'canary' },
@@ -139,7 +139,7 @@ describe('what is kept of an attempt', () => {
     assert.ok(made.duration_ms >= 0 && made.duration_ms < 10_000)
   })
 
-  it('what is kept of an attempt takes answers as bytes, whatever they are', async () => {
+  it('the record of an attempt accepts any bytes of a response', async () => {
     const bytes = Buffer.from([0, 255, 0xc3, 0x28, 13, 10, 0])
     const made = await attempt('/bytes', { status: 500, headers: { 'x-odd': 'caf\u00e9 \u0080"\\' }, body: bytes })
     assert.deepEqual(made.response_body, bytes)
@@ -147,7 +147,7 @@ describe('what is kept of an attempt', () => {
     assert.equal(made.error, 'The receiver answered 500.')
   })
 
-  it('what is kept of an attempt says in words why there was no success', async () => {
+  it('the record of an attempt says in words why it failed', async () => {
     const dead = await startWebhookReceiver()
     const refusing = dead.url('/')
     await dead.close()
@@ -170,7 +170,7 @@ describe('what is kept of an attempt', () => {
     assert.deepEqual(receiver.requests('/elsewhere'), [])
   })
 
-  it('what is kept of an attempt says so where the address is not allowed any more, and nothing is sent', async () => {
+  it('the record of an attempt says that its address is no longer allowed, and nothing is sent', async () => {
     const webhook_id = await registerWebhook(test, 'https://hooks.example.com/')
     await test.sql`update webhook set url = 'http://10.0.0.1/' where id = ${webhook_id}`
     await happen()
@@ -179,7 +179,7 @@ describe('what is kept of an attempt', () => {
     assert.match(made!.error ?? '', /^The address is not allowed: the host is not a public address/)
   })
 
-  it('what is kept of an attempt says so where the secret cannot be read, and nothing is sent', async () => {
+  it('the record of an attempt says that the secret cannot be read, and nothing is sent', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/unreadable'))
     await test.sql`update webhook set secret = ${Buffer.of(0)} where id = ${webhook_id}`
     await happen()

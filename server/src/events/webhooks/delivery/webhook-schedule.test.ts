@@ -233,7 +233,7 @@ describe('the health of a webhook (decision D97)', () => {
     assert.equal((await readWebhook(webhook_id)).failing_since, null)
   })
 
-  it('what a person has sent again is tried ten times more, and does not count against it', async () => {
+  it('a redelivered delivery has ten more attempts, and its failures do not count against the webhook', async () => {
     receiver.answer('/redelivered', { status: 500 })
     const webhook_id = await registerWebhook(test, receiver.url('/redelivered'))
     await happen()

@@ -179,7 +179,7 @@ test('a token that may only read ends no session', async () => {
   assert.equal(body.error.code, 'insufficient_scope')
 })
 
-test('what ends is audited with who ended it and why', async () => {
+test('the end of a session is audited with its user and reason', async () => {
   await driver.user('mary@example.com', password)
   const { cookie, id } = await signIn('mary@example.com')
   const { access_token } = await driver.tokens(web, {}, { email: 'mary@example.com', password })

@@ -107,7 +107,7 @@ test('a form of another browser, without a browser, or of another site signs no 
   )
 })
 
-test('what went wrong is said on the page, read out, and the address is kept', async () => {
+test('the sign-in page shows its error, announces it to screen readers, and keeps the address', async () => {
   const { browser, page } = await open()
   const wrong = await browser.submit(page, '/login', { email, password: 'wrong wrong wrong' })
   assert.equal(wrong.status, 401)

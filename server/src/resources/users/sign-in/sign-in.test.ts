@@ -339,7 +339,7 @@ test('an account is created with a new organization, where sign-up is open', asy
   }
 })
 
-test('of accounts made at once for one address exactly one comes to be', async () => {
+test('of concurrent sign-ups with one address exactly one creates an account', async () => {
   const account = { email: 'race@example.com', password: 'nine black swans', name: 'Racer' }
   const answers = await Promise.all(
     Array.from({ length: 6 }, () => service.send('POST', '/api/v1/auth/signup', { key: null, body: account })),
@@ -348,7 +348,7 @@ test('of accounts made at once for one address exactly one comes to be', async (
   assert.equal(answers.filter(({ status }) => status === 409).length, 5)
 })
 
-test('by default accounts are made by invitation', async () => {
+test('by default an account needs an invitation', async () => {
   const closed = await shareTestService()
   try {
     const { status, body } = await closed.send('POST', '/api/v1/auth/signup', {

@@ -44,7 +44,7 @@ const endpoints = (issuer: string) => ({
   jwks_uri: 'https://login.microsoftonline.com/keys',
 })
 
-test('one tenant of a provider of many is one issuer', async () => {
+test('each tenant of a multi-tenant provider is an issuer', async () => {
   const world = worldWith(endpoints(tenant))
   const { url } = await makeSsoClient(world).begin(provider, 'https://cadre.example/callback')
   assert.match(url, /^https:\/\/login\.microsoftonline\.com\/authorize\?/)
