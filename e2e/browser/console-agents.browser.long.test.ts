@@ -240,7 +240,7 @@ test('the form of an agent says at once which settings its model does not suppor
   await note('o3 has no effort “max”; “high” is used.').waitFor()
   await choose(page, 'Service tier', 'Flex: cheaper, slower')
   await openDetails(page)
-  await checkScreen(page, 'agent-form-dials')
+  await checkScreen(page, 'agent-form-call-settings')
   await choose(page, 'Effort', "Model's default")
   await note('“high” is used').waitFor({ state: 'detached' })
   await page.getByLabel('Temperature').fill('')

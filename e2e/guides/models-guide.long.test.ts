@@ -11,7 +11,7 @@ import { listedModelFacts, modelFacts } from '../../contract/src/models/model-fa
 import { nativeProviders } from '../../contract/src/models/native-providers.ts'
 import { TaskUsage } from '../../contract/src/tasks/tasks.ts'
 import { readConfig } from '../../server/src/config/config.ts'
-import { answerTokens, setDials } from '../../server/src/engine/models/dials.ts'
+import { answerTokens, mapCallSettings } from '../../server/src/engine/models/call-settings.ts'
 import {
   type FakeModelServer,
   type FakeRequest,
@@ -156,8 +156,8 @@ describe('the guide to models', () => {
       assert.ok(listedModelFacts.has(name), name)
     const members = Object.keys(AgentConfigInput.properties)
     for (const [, name = ''] of guide.matchAll(/`config\.(\w+)/g)) assert.ok(members.includes(name), name)
-    const dials = guide.split('\n## Dials\n')[1]!.split('\n\n**Effort**')[0]!
-    const rows = [...dials.matchAll(/^\| `(\w+)` \|/gm)].map(([, name = '']) => name)
+    const callSettings = guide.split('\n## Call settings\n')[1]!.split('\n\n**Effort**')[0]!
+    const rows = [...callSettings.matchAll(/^\| `(\w+)` \|/gm)].map(([, name = '']) => name)
     assert.equal(rows.length, 5)
     assert.deepEqual(
       rows.filter((name) => !members.includes(name)),
@@ -230,9 +230,11 @@ describe('the guide to models', () => {
       const provider = { name, kind, base_url: '', api_key: '', protocol: nativeProviders[kind].protocols[0] }
       const { max_tokens } = answerTokens({ effort }, facts)
       const request = { model, effort, max_tokens, tools: [], temperature: undefined, service_tier: undefined }
-      const { dials } = setDials(request, provider, facts)
+      const { callSettings } = mapCallSettings(request, provider, facts)
       const used =
-        dials.thinking_tokens === undefined ? dials.effort : `half: ${dials.thinking_tokens * 2 === max_tokens}`
+        callSettings.thinking_tokens === undefined
+          ? callSettings.effort
+          : `half: ${callSettings.thinking_tokens * 2 === max_tokens}`
       const expected = /^`(\w+)`/.exec(said)?.[1] ?? (said.includes('switched off') ? 'none' : 'half: true')
       assert.equal(used, expected, row)
     }

@@ -19,7 +19,7 @@ import {
   revisionHeader,
   Timestamp,
 } from '../core/schemas.ts'
-import { contextDefaults, efforts, maxTokensDefault, promptCaches, serviceTiers } from '../models/model-dials.ts'
+import { contextDefaults, efforts, maxTokensDefault, promptCaches, serviceTiers } from '../models/call-settings.ts'
 import { approvalTimeouts, toolPolicies } from '../tasks/task-lifecycle.ts'
 
 const tag = 'Agents'

@@ -2,7 +2,7 @@ import type { AgentState } from '#contract/resources/agent-lifecycle.ts'
 import type { BudgetScope } from '#contract/resources/budget-window.ts'
 import type { EventOf } from '#contract/events/event-payloads.ts'
 import type { EventName } from '#contract/events/events.ts'
-import type { Effort, PromptCache, ServiceTier } from '#contract/models/model-dials.ts'
+import type { Effort, PromptCache, ServiceTier } from '#contract/models/call-settings.ts'
 import type { ModelPrice } from '#contract/models/model-prices.ts'
 import type {
   ApprovalKind,

@@ -1,6 +1,6 @@
 import { formatCount } from '../../format.ts'
 import { useState, type ReactNode } from 'react'
-import { dialNotes, type DialNote, type Dials } from '#contract/models/dial-notes.ts'
+import { callSettingNotes, type CallSettingNote, type CallSettings } from '#contract/models/call-setting-notes.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
 import {
   contextDefaults,
@@ -8,10 +8,10 @@ import {
   type Effort,
   type PromptCache,
   type ServiceTier,
-} from '#contract/models/model-dials.ts'
+} from '#contract/models/call-settings.ts'
 import { approvalTimeouts } from '#contract/tasks/task-lifecycle.ts'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
-import { DialHint } from './dial-hint.tsx'
+import { CallSettingHint } from './call-setting-hint.tsx'
 import { ListInput } from './list-input.tsx'
 import { ModelField } from './model-field.tsx'
 import { useModelProviders } from './model-providers.ts'
@@ -92,8 +92,15 @@ const schemas = [
 ] as const
 export type SchemaMember = (typeof schemas)[number]['member']
 
-/** The dials among what may be any JSON. */
-function dialsOf({ model, fallback_models, temperature, max_tokens, effort, service_tier }: Config): Dials {
+/** The call settings in a configuration, whose members may be any JSON. */
+function callSettingsOf({
+  model,
+  fallback_models,
+  temperature,
+  max_tokens,
+  effort,
+  service_tier,
+}: Config): CallSettings {
   const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
   const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
   return {
@@ -130,9 +137,9 @@ export function ConfigFields({
 }) {
   const { providers } = useModelProviders(project_id)
   const byDefault = providers.data?.find(({ is_default }) => is_default)
-  const notes = dialNotes(dialsOf(config), byDefault?.name)
-  const hintOf = (member: DialNote['member'], hint: string): ReactNode => (
-    <DialHint hint={hint} notes={notes.filter((note) => note.member === member)} />
+  const notes = callSettingNotes(callSettingsOf(config), byDefault?.name)
+  const hintOf = (member: CallSettingNote['member'], hint: string): ReactNode => (
+    <CallSettingHint hint={hint} notes={notes.filter((note) => note.member === member)} />
   )
   const set = (path: string, value: unknown): void => change(withMember(config, path.split('.'), value))
   const text = (path: string): string => {

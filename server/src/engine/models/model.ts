@@ -1,5 +1,5 @@
 import type { ModelFacts } from '#contract/models/model-facts.ts'
-import type { Effort, ServiceTier } from '#contract/models/model-dials.ts'
+import type { Effort, ServiceTier } from '#contract/models/call-settings.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 import type { PriceTable } from '#contract/models/price-table.ts'
 

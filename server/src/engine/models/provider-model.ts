@@ -3,7 +3,7 @@ import { nativeProviders, type NativeProviderName } from '#contract/models/nativ
 import { isImageType } from '#contract/resources/files.ts'
 import type { AdaptedRequest, OpenModel, ProviderNetwork } from './providers/adapter.ts'
 import { cleanAnswer } from './clean-answer.ts'
-import { setDials } from './dials.ts'
+import { mapCallSettings } from './call-settings.ts'
 import {
   type Model,
   ModelError,
@@ -48,17 +48,17 @@ export function makeProviderModel(
       const watch = watchCall(limits, request.signal, () => connection.use().bytes_in)
       try {
         const facts = factsOf(`${provider.name}/${request.model}`)
-        const { dials, warnings } = setDials(request, provider, facts)
+        const { callSettings, warnings } = mapCallSettings(request, provider, facts)
         for (const warning of warnings) request.on_warning?.(warning)
-        const adapted: AdaptedRequest = { request, provider, facts, dials }
+        const adapted: AdaptedRequest = { request, provider, facts, callSettings }
         const isByTool = request.output_schema !== undefined && adapter.schemaWay(adapted) === 'tool'
         const answer_tool = isByTool ? answerTool(request) : undefined
         const names = makeWireNames(request, answer_tool?.name)
         const plain = toCallOptions(request, { provider, names, signal: watch.signal, answer_tool })
         const options = adapter.adapt(adapted, {
           ...plain,
-          ...(dials.temperature === undefined ? {} : { temperature: dials.temperature }),
-          ...(dials.max_tokens === undefined ? {} : { maxOutputTokens: dials.max_tokens }),
+          ...(callSettings.temperature === undefined ? {} : { temperature: callSettings.temperature }),
+          ...(callSettings.max_tokens === undefined ? {} : { maxOutputTokens: callSettings.max_tokens }),
         })
         const model = await open(request.model, watch.signal, connection)
         const reading = { request, names, provider, answer_tool: answer_tool?.name, onPart: watch.started }

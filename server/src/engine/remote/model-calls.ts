@@ -11,11 +11,11 @@ import { agentHolds, failed, joined } from '../journal/endings.ts'
 import { noUsage } from '../journal/task-rows.ts'
 import { addUsages } from '../journal/task-usage.ts'
 import { noteDelivered, noteWork } from '../journal/work.queries.ts'
-import { answerTokens } from '../models/dials.ts'
+import { answerTokens } from '../models/call-settings.ts'
 import type { ModelAsk, ModelError } from '../models/model.ts'
 import { askModel } from '../run/ask-model.ts'
 import { overLimit, priceUnknown } from '../run/budget-guard.ts'
-import { callKeyOf, dialsOf, discardedMessage, factsOf, fallBack, priceOf } from '../run/model-call.ts'
+import { callKeyOf, callSettingsOf, discardedMessage, factsOf, fallBack, priceOf } from '../run/model-call.ts'
 import type { CallResult } from '../run/model-call-result.ts'
 import { coolingDown, outOfTokens } from '../run/run-guard.ts'
 import { chainOf } from '../run/run-model.ts'
@@ -205,11 +205,11 @@ async function begin(
   return { change, result: { is: 'live', run, step, mine: enter() } }
 }
 
-/** A worker's request with the agent's dials, unless the worker sets them, and with the whole turns of the model. */
+/** A worker's request with the agent's call settings, unless the worker sets them, and with the whole turns of the model. */
 function completed({ run: { turns } }: RemoteContext, run: Run, steps: readonly Step[], ask: ModelAsk): ModelAsk {
-  const dials = dialsOf(run)
-  const { temperature = dials.temperature, effort = dials.effort } = ask
-  return { ...ask, ...dials, temperature, effort, messages: turns.open(run, withOwnTurns(ask.messages, steps)) }
+  const callSettings = callSettingsOf(run)
+  const { temperature = callSettings.temperature, effort = callSettings.effort } = ask
+  return { ...ask, ...callSettings, temperature, effort, messages: turns.open(run, withOwnTurns(ask.messages, steps)) }
 }
 
 function refused(problem: Problem): Decision<Begun> {

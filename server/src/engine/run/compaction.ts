@@ -1,4 +1,4 @@
-import { contextDefaults } from '#contract/models/model-dials.ts'
+import { contextDefaults } from '#contract/models/call-settings.ts'
 import type { ModelFacts } from '#contract/models/model-facts.ts'
 import { newId } from '../../platform/ids.ts'
 import {

@@ -229,7 +229,7 @@ function turnRequest(run: Run, step: Step, turns: Turns): ModelAsk {
   const { config, input } = run.work
   const messages = conversation({ ...run, input, steps: run.steps.slice(0, step.index) }, step.input as ModelCallInput)
   return {
-    ...dialsOf(run),
+    ...callSettingsOf(run),
     system_prompt: config.system_prompt,
     messages: turns.open(run, messages),
     tools: offered(run),
@@ -239,8 +239,8 @@ function turnRequest(run: Run, step: Step, turns: Turns): ModelAsk {
   }
 }
 
-/** The dials of the agent. */
-export function dialsOf(run: Run): Pick<ModelAsk, 'temperature' | 'effort' | 'service_tier' | 'cache_key'> {
+/** The call settings of the agent. */
+export function callSettingsOf(run: Run): Pick<ModelAsk, 'temperature' | 'effort' | 'service_tier' | 'cache_key'> {
   const { effort, service_tier, temperature, prompt_cache = 'auto' } = run.work.config
   const cache_key = prompt_cache === 'off' ? undefined : `${run.agent_id}:${run.agent.version}`
   return { temperature, effort, service_tier, cache_key }

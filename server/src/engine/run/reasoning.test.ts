@@ -125,7 +125,7 @@ describe('reasoning between the steps of a task', () => {
     }
   })
 
-  it('an unsupported dial is logged once per version of the agent', async () => {
+  it('an unsupported call setting is logged once per version of the agent', async () => {
     const agent = await insertTestAgent(engine.sql, {
       model: 'openai/gpt-5.6-sol',
       temperature: 0.5,

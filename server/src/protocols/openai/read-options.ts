@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
-import { efforts } from '#contract/models/model-dials.ts'
+import { efforts } from '#contract/models/call-settings.ts'
 import type { Caller, CallerTool } from '../../engine/task.ts'
 import { schemaError } from '../../engine/tools/arguments.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'

@@ -321,7 +321,7 @@ describe('calls of models and tools under a lease', () => {
     assert.equal(models.requests.length - asked, 3)
   })
 
-  it('a worker has the dials of its agent and the reasoning of earlier calls, unless its request sets the dials', async () => {
+  it('a worker has the call settings of its agent and the reasoning of earlier calls, unless its request sets the call settings', async () => {
     const model = 'anthropic/claude-sonnet-4-5'
     const { token } = await begin({ model, effort: 'medium', max_tokens: 4000 })
     const [asked, refused] = [models.requests.length, models.refused.length]

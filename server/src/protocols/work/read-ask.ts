@@ -1,5 +1,5 @@
 import { isObject } from '#contract/core/merge-patch.ts'
-import { efforts } from '#contract/models/model-dials.ts'
+import { efforts } from '#contract/models/call-settings.ts'
 import { conversation } from '../../engine/conversation/conversation.ts'
 import type { ModelAsk } from '../../engine/models/model.ts'
 import type { InputMessage } from '#contract/tasks/tasks.ts'

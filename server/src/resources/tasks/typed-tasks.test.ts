@@ -248,7 +248,7 @@ describe('typed tasks', () => {
       ['config.context', { context: 500 }],
     ]
     for (const [field, config] of wrong)
-      assert.deepEqual(errorOf(await call('POST', '/agents', { name: `dial ${++agents}`, config })), [
+      assert.deepEqual(errorOf(await call('POST', '/agents', { name: `setting ${++agents}`, config })), [
         400,
         'validation_error',
         field,

@@ -1,6 +1,6 @@
 import type { OpenAICompatibleProvider } from '@ai-sdk/openai-compatible'
 import type { ModelFacts } from '#contract/models/model-facts.ts'
-import type { Dials } from '../dials.ts'
+import type { CallSettings } from '../call-settings.ts'
 import type { ModelRequest } from '../model.ts'
 import type { Provider } from './provider.ts'
 
@@ -48,7 +48,7 @@ export interface AdaptedRequest {
   request: ModelRequest
   provider: Provider
   facts: ModelFacts
-  dials: Dials
+  callSettings: CallSettings
 }
 
 /** How the answer's schema reaches the model: the provider enforces it, or the model calls a tool with the answer. */
@@ -63,7 +63,7 @@ export interface Adapter {
   open(provider: Provider, model: string, network: ProviderNetwork): Promise<OpenModel>
   /** How an `output_schema` is requested. */
   schemaWay(adapted: AdaptedRequest): SchemaWay
-  /** Adds the library's options: dials, caching. `options` is everything else that is sent, and may be changed. */
+  /** Adds the library's options: call settings, caching. `options` is everything else that is sent, and may be changed. */
   adapt(adapted: AdaptedRequest, options: CallOptions): CallOptions
 }
 

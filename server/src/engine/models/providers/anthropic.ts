@@ -18,7 +18,7 @@ export const anthropicAdapter: Adapter = {
       ? 'native'
       : 'tool',
   adapt(adapted, options) {
-    const { request, provider, dials } = adapted
+    const { request, provider, callSettings } = adapted
     const thinking = thinkingOf(adapted)
     return {
       ...(request.cache_key === undefined ? options : marked(options)),
@@ -32,8 +32,10 @@ export const anthropicAdapter: Adapter = {
           // Older gateways reject this member of tools.
           toolStreaming: provider.base_url === nativeProviders.anthropic.base_url,
           ...(thinking ? { thinking } : {}),
-          ...(dials.effort === undefined || dials.effort === 'none' ? {} : { effort: dials.effort }),
-          ...(dials.service_tier === undefined ? {} : { serviceTier: dials.service_tier }),
+          ...(callSettings.effort === undefined || callSettings.effort === 'none'
+            ? {}
+            : { effort: callSettings.effort }),
+          ...(callSettings.service_tier === undefined ? {} : { serviceTier: callSettings.service_tier }),
           ...(request.parallel_tool_calls === false ? { disableParallelToolUse: true } : {}),
         },
       },
@@ -42,11 +44,12 @@ export const anthropicAdapter: Adapter = {
 }
 
 /** How to request thinking; undefined leaves it to the model. */
-function thinkingOf({ facts, dials }: AdaptedRequest) {
-  if (dials.effort === 'none') return { type: 'disabled' as const }
-  if (dials.thinking_tokens !== undefined) return { type: 'enabled' as const, budgetTokens: dials.thinking_tokens }
+function thinkingOf({ facts, callSettings }: AdaptedRequest) {
+  if (callSettings.effort === 'none') return { type: 'disabled' as const }
+  if (callSettings.thinking_tokens !== undefined)
+    return { type: 'enabled' as const, budgetTokens: callSettings.thinking_tokens }
   // Without this, newer models think without showing it.
-  if (dials.effort !== undefined && facts.thinking === 'adaptive')
+  if (callSettings.effort !== undefined && facts.thinking === 'adaptive')
     return { type: 'adaptive' as const, display: 'summarized' as const }
   return undefined
 }

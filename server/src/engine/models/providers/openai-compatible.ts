@@ -17,9 +17,9 @@ export const compatibleAdapter: Adapter = {
   schemaWay: ({ request, provider, facts }) =>
     facts.structured_output && (provider.protocol === 'responses' || request.tools.length === 0) ? 'native' : 'tool',
   adapt: (adapted, options) => {
-    const { request, provider, dials } = adapted
+    const { request, provider, callSettings } = adapted
     if (provider.protocol === 'responses') return { ...options, providerOptions: { openai: openaiOptions(adapted) } }
-    const { effort, service_tier } = dials
+    const { effort, service_tier } = callSettings
     const providerOptions: NonNullable<CallOptions['providerOptions']> = {
       openaiCompatible: {
         ...(effort === undefined ? {} : { reasoningEffort: effort }),

@@ -26,8 +26,13 @@ export const openaiAdapter: Adapter = {
 }
 
 /** Options of OpenAI's library for either of its protocols, except caching. */
-export function openaiOptions({ request, provider, facts, dials }: AdaptedRequest): Record<string, string | boolean> {
-  const { effort, service_tier } = dials
+export function openaiOptions({
+  request,
+  provider,
+  facts,
+  callSettings,
+}: AdaptedRequest): Record<string, string | boolean> {
+  const { effort, service_tier } = callSettings
   const isResponses = provider.protocol === 'responses'
   return {
     // The provider stores nothing of a conversation. The library then requests encrypted reasoning if the model

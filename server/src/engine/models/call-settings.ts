@@ -1,13 +1,13 @@
-import { loweredTemperature, nearestEffort } from '#contract/models/dial-notes.ts'
-import { efforts, maxTokensDefault, serviceTiers } from '#contract/models/model-dials.ts'
+import { loweredTemperature, nearestEffort } from '#contract/models/call-setting-notes.ts'
+import { efforts, maxTokensDefault, serviceTiers } from '#contract/models/call-settings.ts'
 import type { ModelFacts } from '#contract/models/model-facts.ts'
 import { temperatureMaxOf } from '#contract/models/native-providers.ts'
 import type { ModelRequest, ModelWarning } from './model.ts'
 import { thinkingTokens } from './providers/thinking-tokens.ts'
 import type { Provider } from './providers/provider.ts'
 
-/** The dials of a request in the provider's terms. */
-export interface Dials {
+/** The call settings of a request in the provider's terms. */
+export interface CallSettings {
   effort: string | undefined
   /** For models with a numeric thinking budget: the tokens, which are part of `max_tokens`. */
   thinking_tokens: number | undefined
@@ -22,14 +22,14 @@ const responsesOutputMin = 16
 type Asked = Pick<ModelRequest, 'model' | 'effort' | 'temperature' | 'service_tier' | 'max_tokens' | 'tools'>
 
 /**
- * Sets the dials of a request for one model. A value that the model does not have is mapped to the nearest one or left
+ * Maps the call settings of a request to one model. A value that the model does not have is mapped to the nearest one or left
  * out, with a warning for each change.
  */
-export function setDials(
+export function mapCallSettings(
   asked: Asked,
   provider: Provider,
   facts: ModelFacts,
-): { dials: Dials; warnings: ModelWarning[] } {
+): { callSettings: CallSettings; warnings: ModelWarning[] } {
   const warnings: ModelWarning[] = []
   const warn = (feature: string, message: string): void => void warnings.push({ feature, message })
   const max_tokens = setMaxTokens(asked, provider, warn)
@@ -38,7 +38,7 @@ export function setDials(
   const isBudgetOnly = facts.thinking === 'budget' && effort !== 'none' && !facts.efforts?.includes(effort ?? '')
   const temperature = setTemperature(asked, provider, effort, facts, warn)
   return {
-    dials: {
+    callSettings: {
       // Some models accept a temperature only if `none` is explicit.
       effort: needsNone(temperature, effort, facts) ? 'none' : isBudgetOnly ? undefined : effort,
       thinking_tokens,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { dialNotes, nearestEffort, type Dials } from './dial-notes.ts'
-import { efforts } from './model-dials.ts'
+import { callSettingNotes, nearestEffort, type CallSettings } from './call-setting-notes.ts'
+import { efforts } from './call-settings.ts'
 import { listedModelFacts } from './model-facts.ts'
 
 const levels = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
@@ -36,10 +36,10 @@ describe('the nearest effort', () => {
   })
 })
 
-const notesOf = (config: Dials, by_default?: string) =>
-  dialNotes(config, by_default).map(({ member, note }) => `${member}: ${note}`)
+const notesOf = (config: CallSettings, by_default?: string) =>
+  callSettingNotes(config, by_default).map(({ member, note }) => `${member}: ${note}`)
 
-const cases: readonly [Dials, string[]][] = [
+const cases: readonly [CallSettings, string[]][] = [
   [{ model: 'openai/o3', temperature: 1 }, ['temperature: o3 does not accept a temperature; it is omitted.']],
   [
     { model: 'openai/gpt-5.6-sol', temperature: 0 },
@@ -96,7 +96,7 @@ const cases: readonly [Dials, string[]][] = [
   [{}, []],
 ]
 
-describe('the notes about dials', () => {
+describe('the notes about call settings', () => {
   for (const [config, expected] of cases)
     it(`the configuration ${JSON.stringify(config)} gets ${expected.length} notes`, () =>
       assert.deepEqual(notesOf(config), expected))
@@ -104,19 +104,19 @@ describe('the notes about dials', () => {
   it('notes name every configured model once, by its name in the configuration', () => {
     const config = { model: 'openai/o3', fallback_models: ['gpt-5', 'openai/o3', 'openai/gpt-4o'], temperature: 1 }
     assert.deepEqual(
-      dialNotes(config, 'openai').map(({ model }) => model),
+      callSettingNotes(config, 'openai').map(({ model }) => model),
       ['openai/o3', 'gpt-5'],
     )
   })
 
   it('a configuration without these members gets no notes, whatever the model', () => {
-    for (const model of listedModelFacts.keys()) assert.deepEqual(dialNotes({ model, effort: null }), [], model)
+    for (const model of listedModelFacts.keys()) assert.deepEqual(callSettingNotes({ model, effort: null }), [], model)
   })
 
   it('notes name no unsupported effort as the one used, and no supported one as missing', () => {
     for (const [model, facts] of listedModelFacts)
       for (const effort of efforts)
-        for (const { note } of dialNotes({ model, effort })) {
+        for (const { note } of callSettingNotes({ model, effort })) {
           assert.ok(!facts.efforts?.includes(effort), `${model} ${effort}`)
           const used = /“(\w+)” is used/.exec(note)?.[1]
           assert.ok(used === undefined || facts.efforts?.includes(used), `${model} ${effort}`)

@@ -6,7 +6,7 @@ import { type FakeModelServer, startFakeModelServer } from '../../../test/fake-m
 import { modelRequest } from '../../../test/fake-models/model-request.ts'
 import { makeModel } from '../../../test/fake-models/provider-under-test.ts'
 import { anthropicAdapter } from './providers/anthropic.ts'
-import { answerTokens, setDials } from './dials.ts'
+import { answerTokens, mapCallSettings } from './call-settings.ts'
 import type { ModelRequest } from './model.ts'
 import type { ModelProtocol } from '#contract/models/native-providers.ts'
 import type { ProviderKind } from './providers/provider.ts'
@@ -167,8 +167,8 @@ it("arguments of tools are streamed from Anthropic's own address", () => {
   } as const
   const request = modelRequest('Hello?', { model: 'claude-opus-4-6', tools })
   const facts = modelFacts('anthropic/claude-opus-4-6')
-  const { dials } = setDials(request, provider, facts)
-  const { providerOptions } = anthropicAdapter.adapt({ request, provider, facts, dials }, { prompt: [] })
+  const { callSettings } = mapCallSettings(request, provider, facts)
+  const { providerOptions } = anthropicAdapter.adapt({ request, provider, facts, callSettings }, { prompt: [] })
   assert.equal(providerOptions?.['anthropic']?.['toolStreaming'], true)
 })
 

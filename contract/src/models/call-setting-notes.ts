@@ -16,7 +16,7 @@ export function nearestEffort(wanted: string, efforts: readonly string[]): strin
 }
 
 /** Members of an agent's configuration that a model may not support as given. */
-export interface Dials {
+export interface CallSettings {
   model?: string | null
   fallback_models?: readonly string[] | null
   temperature?: number | null
@@ -25,7 +25,7 @@ export interface Dials {
   service_tier?: string | null
 }
 
-export interface DialNote {
+export interface CallSettingNote {
   member: 'temperature' | 'max_tokens' | 'effort' | 'service_tier'
   /** Name of the model in the configuration. */
   model: string
@@ -36,7 +36,7 @@ export interface DialNote {
  * Notes on members of a configuration that its models do not support, and what is used instead. A model name without
  * a provider gets no notes unless `default_provider` is given.
  */
-export function dialNotes(config: Dials, default_provider?: string): DialNote[] {
+export function callSettingNotes(config: CallSettings, default_provider?: string): CallSettingNote[] {
   const models = new Set([config.model ?? '', ...(config.fallback_models ?? [])])
   return [...models].flatMap((model) => {
     const full = model.includes('/') ? model : default_provider && model ? `${default_provider}/${model}` : undefined
@@ -54,7 +54,7 @@ export function dialNotes(config: Dials, default_provider?: string): DialNote[] 
 }
 
 function temperatureNote(
-  { temperature, effort }: Dials,
+  { temperature, effort }: CallSettings,
   name: string,
   facts: ModelFacts,
   full: string,
@@ -72,13 +72,13 @@ export function loweredTemperature(model: string, temperature: number, max: numb
   return `${model} accepts a temperature of at most ${max}; ${temperature} is lowered to ${max}.`
 }
 
-function maxTokensNote({ max_tokens }: Dials, name: string, { output }: ModelFacts): string | undefined {
+function maxTokensNote({ max_tokens }: CallSettings, name: string, { output }: ModelFacts): string | undefined {
   if (isUnset(max_tokens) || output === undefined || max_tokens <= output) return undefined
   const limit = output.toLocaleString('en-US')
   return `${name} returns at most ${limit} tokens; ${limit} is used.`
 }
 
-function effortNote({ effort }: Dials, name: string, facts: ModelFacts, full: string): string | undefined {
+function effortNote({ effort }: CallSettings, name: string, facts: ModelFacts, full: string): string | undefined {
   if (isUnset(effort)) return undefined
   if (!facts.reasons) {
     if (effort === 'none') return undefined
@@ -94,7 +94,12 @@ function effortNote({ effort }: Dials, name: string, facts: ModelFacts, full: st
     : `${name} has no effort “${effort}”; “${used}” is used.`
 }
 
-function serviceTierNote({ service_tier }: Dials, name: string, facts: ModelFacts, full: string): string | undefined {
+function serviceTierNote(
+  { service_tier }: CallSettings,
+  name: string,
+  facts: ModelFacts,
+  full: string,
+): string | undefined {
   if (isUnset(service_tier) || service_tier === 'auto') return undefined
   const [provider] = full.split('/', 1)
   const note = `${name} has no service tier “${service_tier}”; it is omitted.`
@@ -104,7 +109,7 @@ function serviceTierNote({ service_tier }: Dials, name: string, facts: ModelFact
 }
 
 /** Whether a model reasons with this effort, or by default if no effort is set. */
-function reasons(effort: Dials['effort'], facts: ModelFacts): boolean {
+function reasons(effort: CallSettings['effort'], facts: ModelFacts): boolean {
   if (isUnset(effort)) return facts.reasons_by_default
   const efforts = effortsTaken(facts)
   return facts.reasons && (efforts === undefined ? effort : nearestEffort(effort, efforts)) !== 'none'

@@ -1,8 +1,8 @@
 import { TriangleAlert } from 'lucide-react'
-import type { DialNote } from '#contract/models/dial-notes.ts'
+import type { CallSettingNote } from '#contract/models/call-setting-notes.ts'
 
 /** What helps at a field, and under it what the chosen models will not take of its value, as it is typed. */
-export function DialHint({ hint, notes }: { hint: string; notes: readonly DialNote[] }) {
+export function CallSettingHint({ hint, notes }: { hint: string; notes: readonly CallSettingNote[] }) {
   return (
     <>
       {hint}
