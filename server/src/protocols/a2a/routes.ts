@@ -217,7 +217,7 @@ function requireEnvelope({ jsonrpc, method, id }: Record<string, unknown>): void
   const isId =
     id === undefined || id === null || typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id))
   if (jsonrpc !== '2.0' || typeof method !== 'string' || !isId)
-    throw a2aProblem('INVALID_REQUEST', 'The body must be a request of JSON-RPC 2.0.')
+    throw a2aProblem('INVALID_REQUEST', 'The body must be a request of JSON-RPC 2.0.', 'validation_error')
 }
 
 function activateExtensions({ request, header }: Loading): void {

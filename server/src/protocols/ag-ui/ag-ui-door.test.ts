@@ -271,6 +271,7 @@ describe('what is refused', () => {
       ['script', { ...inputOf('x'), messages: [{ id: 'a', role: 'user', content: [{ type: 'image' }] }] }, 400],
       ['script', { ...inputOf('x'), resume: [{ interruptId: 'appr_0', status: 'resolved' }] }, 400],
       ['script', { ...inputOf('x'), tools: 7 }, 400],
+      ['script', { ...inputOf('x'), context: 'x' }, 400],
       ...[
         { role: 'assistant', toolCalls: 'x' },
         { role: 'assistant', toolCalls: [null] },
@@ -294,6 +295,10 @@ describe('what is refused', () => {
     const bad = { ...inputOf('x'), tools: [{ name: 'a b', description: '', parameters: {} }] }
     const { body: told } = await service.send('POST', `/agui/agents/${agents['script']}`, { body: bad })
     assert.match(told.error.message, /^tools\[0\]\.name must be /)
+    assert.deepEqual(
+      [told.error.code, told.error.details[0].field, told.error.param],
+      ['validation_error', 'tools[0].name', undefined],
+    )
     assert.equal((await raw('script', {}, { method: 'GET', path: '/runs/none' })).status, 404)
     assert.equal((await raw('script', inputOf('x'), { key: 'none' })).status, 401)
     const { body } = await service.send('POST', '/api/v1/auth/api-keys', {

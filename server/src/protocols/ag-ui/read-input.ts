@@ -1,6 +1,7 @@
 import type { Message, ResumeEntry } from '@ag-ui/core'
 import { aguiBounds } from '#contract/doors/ag-ui.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
+import { Problem } from '#contract/core/problems.ts'
 import type { InputMessage } from '#contract/tasks/tasks.ts'
 import type { Caller } from '../../engine/task.ts'
 import { readOptions } from '../openai/read-options.ts'
@@ -35,6 +36,7 @@ const roles = new Set<unknown>(['user', 'assistant', 'system', 'developer', 'too
 /** Validates a `RunAgentInput`. Throws 400 with the invalid member. */
 export function readRun(body: Record<string, unknown>, config: Record<string, unknown>): AskedRun {
   const { context, state, forwardedProps, tools = [] } = body
+  if (context !== undefined && context !== null && !Array.isArray(context)) throw badInput('context', 'must be a list')
   const about = Object.fromEntries(
     Object.entries({ context, state, forwardedProps }).filter(([, value]) => !isEmpty(value)),
   )
@@ -176,5 +178,12 @@ function readTools(tools: unknown, config: Record<string, unknown>): Caller {
     const { name, description, parameters } = tool
     return { type: 'function', name, description, parameters }
   })
-  return readOptions({ tools: functions }, config).caller
+  try {
+    return readOptions({ tools: functions }, config).caller
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    // Without the code and the parameter, which are in the words of OpenAI.
+    const { kind, details, message } = error
+    throw new Problem(kind, details, { message })
+  }
 }

@@ -21,7 +21,7 @@ import {
   type Opened,
 } from './open.ts'
 import { readChatMessages } from './read-input.ts'
-import { doorConfig, openWebUiHeaders, readOptions } from './read-options.ts'
+import { doorConfig, ignoredHeader, openWebUiHeaders, readOptions } from './read-options.ts'
 
 /** Routes of Chat Completions. The protocol is stateless; each request creates or continues a task. */
 export function chatRoutes(app: FastifyInstance, http: HttpContext, door: OpenAiDoor): void {
@@ -44,8 +44,7 @@ export function chatRoutes(app: FastifyInstance, http: HttpContext, door: OpenAi
         if (!found) throw notFound('response_not_found', 'response', response_id)
         if (record !== null) door.ends.note(reply, record)
         reply.header('cadre-task-id', found.task_id)
-        const { ignored } = readOptions({ tools: body['tools'] }, {})
-        if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
+        reply.headers(ignoredHeader(body))
         const fold = new SegmentFold(found)
         const state = stateOf(found, fold)
         const { cadre, stream, stream_options } = body

@@ -76,6 +76,14 @@ describe('a request to the OpenAI door is refused', () => {
       assert.deepEqual(reportOf(await respond({ tools: [{ type: 'function', name: 'f' }, { type }] })), [
         ...[400, invalid, 'unsupported_parameter', 'tools[1]', 'false'],
       ])
+    // Ignored types are in a header, so only names are among them.
+    for (const type of ['web_search\r\nX-Evil: 1', 'web_search_\u00e9', `web_search${'x'.repeat(100)}`])
+      for (const stream of [false, true])
+        assert.deepEqual(reportOf(await respond({ stream, tools: [{ type }] })), [
+          ...[400, invalid, 'unsupported_parameter', 'tools[0]', 'false'],
+        ])
+    const ignored = await respond({ tools: [{ type: 'web_search_preview' }, { type: 'shell' }, { type: 'shell' }] })
+    assert.deepEqual([ignored.status, ignored.headers.get('cadre-ignored')], [200, 'web_search_preview, shell'])
     const prompt = await respond({ prompt: { id: 'pmpt_1' } })
     assert.deepEqual(reportOf(prompt), [400, invalid, 'unsupported_parameter', 'prompt', 'false'])
     const messages = [{ role: 'user', content: 'x' }]

@@ -30,8 +30,6 @@ export function doorConfig(config: Record<string, unknown>): DoorConfig {
 export interface Options {
   caller: Caller
   output_schema: Record<string, unknown> | undefined
-  /** Ignored tools, for the header `Cadre-Ignored`. */
-  ignored: string[]
   metadata: Record<string, unknown>
   stream: boolean
   includeUsage: boolean
@@ -47,16 +45,9 @@ export interface TaskOptions {
   on_disconnect?: 'continue' | 'cancel'
 }
 
-/** Built-in tools of other servers that some clients send with every request; they are ignored. */
-const ignoredTools = new Set([
-  'custom',
-  'namespace',
-  'image_generation',
-  'local_shell',
-  'shell',
-  'apply_patch',
-  'tool_search',
-])
+/** Types of built-in tools of other servers that some clients send with every request; they are ignored. */
+const ignoredTypes =
+  /^(custom|namespace|image_generation|local_shell|shell|apply_patch|tool_search|web_search[a-z0-9_]{0,30})$/
 const refusedTools = /^(mcp|file_search|code_interpreter|computer.*)$/
 
 /**
@@ -69,7 +60,7 @@ export function readOptions(body: Record<string, unknown>, config: Record<string
   if (typeof body['n'] === 'number' && body['n'] > 1) throw unsupported('n', 'More than one choice')
   for (const name of ['logprobs', 'audio', 'prediction', 'prompt'])
     if (body[name] !== undefined && body[name] !== null && body[name] !== false) throw unsupported(name, name)
-  const { tools, ignored } = readTools(body['tools'], config)
+  const { tools } = readTools(body['tools'], config)
   const caller: Caller = {
     ...(tools.length > 0 && { tools }),
     ...readChoice(body['tool_choice'], tools, config),
@@ -91,12 +82,17 @@ export function readOptions(body: Record<string, unknown>, config: Record<string
   return {
     caller,
     output_schema: readFormat(body),
-    ignored,
     metadata: readMetadata(body),
     stream: body['stream'] === true,
     includeUsage: stream_options['include_usage'] === true,
     task: readTaskOptions(body['cadre']),
   }
+}
+
+/** The header that names the ignored tools of a request, if there are any. */
+export function ignoredHeader(body: Record<string, unknown>): Record<string, string> {
+  const { ignored } = readTools(body['tools'], {})
+  return ignored.size > 0 ? { 'cadre-ignored': [...ignored].join(', ') } : {}
 }
 
 /** Types of members, which may also be null. Without this check, a member of a wrong type would count as absent. */
@@ -127,9 +123,12 @@ function requireTypes(body: Record<string, unknown>): void {
     throw badParameter('max_tool_calls', 'max_tool_calls must be a positive integer.')
 }
 
-function readTools(given: unknown, config: Record<string, unknown>): { tools: CallerTool[]; ignored: string[] } {
+function readTools(
+  given: unknown,
+  config: Record<string, unknown>,
+): { tools: CallerTool[]; ignored: ReadonlySet<string> } {
   const tools: CallerTool[] = []
-  const ignored: string[] = []
+  const ignored = new Set<string>()
   if (given === undefined || given === null) return { tools, ignored }
   if (!Array.isArray(given)) throw badParameter('tools', 'tools must be a list.')
   if (given.length > openaiBounds.tools)
@@ -140,7 +139,7 @@ function readTools(given: unknown, config: Record<string, unknown>): { tools: Ca
     if (!isObject(tool)) throw badParameter(param, `${param} must be an object.`)
     const type = shown(tool['type'])
     if (refusedTools.test(type)) throw unsupported(param, `The tool ${type}`)
-    if (ignoredTools.has(type) || type.startsWith('web_search')) return void ignored.push(type)
+    if (ignoredTypes.test(type)) return void ignored.add(type)
     if (type !== 'function') throw unsupported(param, `The tool ${type}`)
     const of = isObject(tool['function']) ? tool['function'] : tool
     const place = of === tool ? param : `${param}.function`

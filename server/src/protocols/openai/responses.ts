@@ -28,7 +28,7 @@ import { withReferences } from './item-references.ts'
 import { badParameter } from './problems.ts'
 import { pageOf } from './pages.ts'
 import { readInput } from './read-input.ts'
-import { doorConfig, openWebUiHeaders, readOptions } from './read-options.ts'
+import { doorConfig, ignoredHeader, openWebUiHeaders, readOptions } from './read-options.ts'
 import { ResponseState, type ResponseFrame } from './response-state.ts'
 
 /** The response to a cancellation waits for its effect, up to this time. */
@@ -56,8 +56,7 @@ export function responseRoutes(app: FastifyInstance, http: HttpContext, door: Op
         const found = made ?? (await requireResponse(door.sql, response_id, handling, { hidden: true }))
         if (record !== null) door.ends.note(reply, record)
         reply.header('cadre-task-id', found.task_id)
-        const ignored = ignoredOf(body)
-        if (ignored.length > 0) reply.header('cadre-ignored', ignored.join(', '))
+        reply.headers(ignoredHeader(body))
         if (body['stream'] === true)
           return streamResponse(reply, door, handling, { found, fresh, body, starting_after: -1 })
         if (body['background'] === true) return new Answer(200, (await stateInBackground(door.sql, found)).view())
@@ -181,10 +180,6 @@ function conversationOf({ conversation, previous_response_id }: Record<string, u
   if (id === undefined || id === null) return undefined
   if (typeof id === 'string') return id
   throw badParameter('conversation', 'conversation must be an id, or an object with one.')
-}
-
-function ignoredOf(body: Record<string, unknown>): string[] {
-  return readOptions({ tools: body['tools'] }, {}).ignored
 }
 
 function wantsCancel({ cadre }: Record<string, unknown>): boolean {
