@@ -4,6 +4,7 @@ import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { basePath } from './api/client.ts'
+import { isUnreached, noteFailedRead, noteReach } from './api/reach.ts'
 import { endSignInWindow, noteAnswer, noteFailure } from './api/signed-out.ts'
 import { makeRouter } from './router.tsx'
 import { SignedInNotice } from './shell/signed-out-dialog.tsx'
@@ -15,7 +16,10 @@ document.querySelector('base')?.setAttribute('href', basePath)
 
 const queries = new QueryClient({
   queryCache: new QueryCache({
-    onError: noteFailure,
+    onError(error) {
+      noteFailedRead(error)
+      noteFailure(error)
+    },
     // The status of the service is public: it says nothing of a session.
     onSuccess: (_, { queryKey }) => queryKey[0] !== 'status' && noteAnswer(),
   }),
@@ -25,6 +29,11 @@ const queries = new QueryClient({
     queries: { retry: false, staleTime: 5_000, networkMode: 'always' },
     mutations: { networkMode: 'always' },
   },
+})
+const queryCache = queries.getQueryCache()
+queryCache.subscribe(() => {
+  const waiting = queryCache.findAll({ type: 'active', predicate: ({ state }) => isUnreached(state.error) })
+  noteReach('queries', waiting.length > 0)
 })
 const router = makeRouter(queries)
 

@@ -317,6 +317,27 @@ test(
   },
 )
 
+test('a page without a connection says so once for all that it reads, and that it is not live', inBrowser, async () => {
+  await post(`/api/v1/projects/${project}/agents`, { name: 'listener', config: { model: 'builtin/echo' } })
+  const page = await cadre.open(`/p/${project}`, { allowed: away })
+  await page.getByText('Service operational').waitFor()
+  await page.locator('[data-connection="open"]').waitFor()
+  await page.context().setOffline(true)
+  // The stream before is still open: nothing has told that it is dead.
+  await page.locator('[data-connection="reconnecting"]').waitFor()
+  await page.keyboard.press('r')
+  await page.getByText('Service operational').waitFor({ state: 'detached' })
+  const notice = page.getByRole('alert')
+  assert.match((await notice.textContent()) ?? '', /cannot be reached/)
+  assert.equal(await page.locator('main').getByText('cannot be reached').count(), 0)
+  await page.context().setOffline(false)
+  await page.locator('[data-connection="open"]').waitFor()
+  await notice.waitFor({ state: 'detached' })
+  await page.getByText('Service operational').waitFor()
+  checkPage(page)
+  await page.context().close()
+})
+
 const count = (lines: number): string => lines.toLocaleString('en')
 
 /** Makes a page visible or hidden like a tab: a headless browser shows all of its pages. */

@@ -1,9 +1,11 @@
 import { APIConnectionError, APIError } from '#sdk/errors.ts'
 
+/** What is said while the service is away. */
+export const unreachedText = 'The service cannot be reached. Nothing was lost; this page continues when it is back.'
+
 /** What is wrong, in words for a person. */
 export function messageOf(error: unknown): string {
-  if (error instanceof APIConnectionError)
-    return 'The service cannot be reached. Nothing was lost; this page continues when it is back.'
+  if (error instanceof APIConnectionError) return unreachedText
   return error instanceof Error ? error.message : String(error)
 }
 

@@ -83,7 +83,7 @@ export function LiveProvider({ project_id, children }: { project_id: string; chi
     const follow = async (): Promise<void> => {
       while (!end.signal.aborted) {
         try {
-          await whileVisible(end.signal, read)
+          await whileVisible(end.signal, read, () => setState('reconnecting'))
         } catch (error) {
           // The SDK has tried for a while: the state says so, and it is tried again.
           if (error instanceof Error) noteFailure(error)

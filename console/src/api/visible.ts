@@ -1,9 +1,23 @@
+const suspicions = new EventTarget()
+
+/** Says that the connection may be lost: a stream over it stays open without a byte for long, so every stream connects again. */
+export function suspectStreams(): void {
+  suspicions.dispatchEvent(new Event('lost'))
+}
+// With the network comes another connection, which needs not wait for the next attempt.
+for (const change of ['offline', 'online']) addEventListener(change, suspectStreams)
+
 /**
  * Reads a stream to its end while the page is visible: a browser has six connections to a host, so hidden tabs must not
- * hold one. `read` is aborted when the page is hidden and called again when it is shown, to resume; other errors of it
- * are thrown. Resolves when the stream has ended, or `signal` is aborted.
+ * hold one. `read` is aborted when the page is hidden and called again when it is shown, to resume; the same happens, after
+ * `onLost`, when the connection may be lost. Other errors of `read` are thrown. Resolves when the stream has ended, or `signal`
+ * is aborted.
  */
-export async function whileVisible(signal: AbortSignal, read: (signal: AbortSignal) => Promise<void>): Promise<void> {
+export async function whileVisible(
+  signal: AbortSignal,
+  read: (signal: AbortSignal) => Promise<void>,
+  onLost: () => void,
+): Promise<void> {
   while (!signal.aborted) {
     await untilVisible(signal)
     if (signal.aborted) return
@@ -11,7 +25,12 @@ export async function whileVisible(signal: AbortSignal, read: (signal: AbortSign
     const hide = (): void => {
       if (document.hidden) line.abort()
     }
+    const lose = (): void => {
+      onLost()
+      line.abort()
+    }
     document.addEventListener('visibilitychange', hide)
+    suspicions.addEventListener('lost', lose)
     try {
       await read(AbortSignal.any([signal, line.signal]))
       return
@@ -19,6 +38,7 @@ export async function whileVisible(signal: AbortSignal, read: (signal: AbortSign
       if (!signal.aborted && !line.signal.aborted) throw error
     } finally {
       document.removeEventListener('visibilitychange', hide)
+      suspicions.removeEventListener('lost', lose)
     }
   }
 }

@@ -1,7 +1,8 @@
 import { useQuery, useQueryClient, type Query } from '@tanstack/react-query'
-import { useEffect, useRef } from 'react'
+import { useEffect, useRef, useSyncExternalStore, type ReactNode } from 'react'
 import { api } from '../api/client.ts'
-import { isOutOfReach } from '../api/error-text.ts'
+import { isOutOfReach, unreachedText } from '../api/error-text.ts'
+import { away } from '../api/reach.ts'
 import { statusQuery } from '../api/queries.ts'
 import { Button } from '../ui/button.tsx'
 
@@ -10,8 +11,8 @@ const version_ms = 60_000
 const away_ms = 3_000
 
 /**
- * Whether the service is up, and its version: what failed while it was down is read again when it is back, and a
- * version other than that of the page is shown, since its files and data may differ.
+ * Whether the service can be reached, and its version: that it cannot is said once, for all that the page reads, and what failed is read
+ * again when it is back. A version other than that of the page is shown, since its files and data may differ.
  */
 export function ServiceWatch() {
   const queries = useQueryClient()
@@ -43,16 +44,33 @@ export function ServiceWatch() {
     return () => clearInterval(timer)
   }, [queries])
 
+  const isAway = useSyncExternalStore(away.subscribe, away.get)
+  if (isAway)
+    return (
+      <Notice role="alert" look="bg-bad-soft text-bad">
+        <p className="min-w-0 flex-1">{unreachedText}</p>
+        <Button onClick={() => void queries.refetchQueries({ type: 'active' })}>Try again</Button>
+      </Notice>
+    )
   if (data === undefined || data.version === first.current) return null
   return (
-    <div
-      role="status"
-      className="mb-4 flex flex-wrap items-center justify-between gap-3 rounded-md border border-warn bg-warn-soft p-3"
-    >
-      <p>
+    <Notice role="status" look="bg-warn-soft text-warn">
+      <p className="min-w-0 flex-1">
         The service was updated from {first.current} to {data.version}. Save your changes, then reload this page.
       </p>
       <Button onClick={() => location.reload()}>Reload</Button>
+    </Notice>
+  )
+}
+
+/** A strip below the bar, in sight wherever the page is scrolled to. */
+function Notice({ role, look, children }: { role: 'alert' | 'status'; look: string; children: ReactNode }) {
+  return (
+    <div
+      role={role}
+      className={`flex flex-wrap items-center gap-3 border-b border-line px-4 py-1.5 font-medium sm:px-6 ${look}`}
+    >
+      {children}
     </div>
   )
 }

@@ -81,23 +81,25 @@ export function Shell({ children }: { children: ReactNode }) {
         <Navigation project_id={project_id} />
       </aside>
       <div className="flex min-w-0 flex-col">
-        <div className="sticky top-0 z-30 flex h-12 items-center gap-2 border-b border-line bg-panel px-3">
-          <IconButton label="Navigation" className="lg:hidden" onClick={() => setOpen('navigation')}>
-            <MenuIcon size={18} aria-hidden />
-          </IconButton>
-          <ProjectSwitcher project_id={project_id} />
-          <span className="flex-1" />
-          <span id={liveSlot} className="inline-flex min-h-8 items-center" />
-          <IconButton label={`Search and commands (${menuKeys})`} onClick={openers.menu}>
-            <Search size={16} aria-hidden />
-          </IconButton>
-          <IconButton label="Keyboard shortcuts (?)" className="max-sm:hidden" onClick={openers.help}>
-            <CircleHelp size={16} aria-hidden />
-          </IconButton>
-          <AccountMenu name={user?.name} />
+        <div className="sticky top-0 z-30 bg-panel">
+          <div className="flex h-12 items-center gap-2 border-b border-line px-3">
+            <IconButton label="Navigation" className="lg:hidden" onClick={() => setOpen('navigation')}>
+              <MenuIcon size={18} aria-hidden />
+            </IconButton>
+            <ProjectSwitcher project_id={project_id} />
+            <span className="flex-1" />
+            <span id={liveSlot} className="inline-flex min-h-8 items-center" />
+            <IconButton label={`Search and commands (${menuKeys})`} onClick={openers.menu}>
+              <Search size={16} aria-hidden />
+            </IconButton>
+            <IconButton label="Keyboard shortcuts (?)" className="max-sm:hidden" onClick={openers.help}>
+              <CircleHelp size={16} aria-hidden />
+            </IconButton>
+            <AccountMenu name={user?.name} />
+          </div>
+          <ServiceWatch />
         </div>
         <main id="main" tabIndex={-1} className="w-full max-w-[100rem] flex-1 p-4 outline-none sm:p-6">
-          <ServiceWatch />
           {children}
         </main>
       </div>

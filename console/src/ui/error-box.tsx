@@ -2,10 +2,14 @@ import { TriangleAlert } from 'lucide-react'
 import { APIError } from '#sdk/errors.ts'
 import { isAdministrator, roles, sessionScopes } from '#contract/core/scopes.ts'
 import { messageOf } from '../api/error-text.ts'
+import { isToldByShell } from '../api/reach.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 
-/** What went wrong: the message, the code, and the identifier by which the service's log knows the request. */
+/**
+ * What went wrong: the message, the code, and the identifier by which the service's log knows the request. Nothing where the notice
+ * of the shell says already that the service is away.
+ */
 export function ErrorBox({
   error,
   retry,
@@ -15,7 +19,7 @@ export function ErrorBox({
   retry?: (() => void) | undefined
   title?: string
 }) {
-  if (error == null) return null
+  if (error == null || isToldByShell(error)) return null
   const api = error instanceof APIError ? error : undefined
   return (
     <div role="alert" className="rounded-md border border-bad bg-bad-soft p-3 text-bad">

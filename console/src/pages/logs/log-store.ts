@@ -1,5 +1,6 @@
 import { APIError } from '#sdk/errors.ts'
 import { api } from '../../api/client.ts'
+import { noteFailedRead } from '../../api/reach.ts'
 import type { LogLine } from '../../task-parts/types.ts'
 import { placeOf } from './log-place.ts'
 
@@ -290,6 +291,7 @@ export class LogStore {
 
   #fail(error: unknown): void {
     if (this.#abort.signal.aborted) return
+    noteFailedRead(error)
     this.error = error
     this.#tell()
   }

@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useSyncExternalStore } from 'react'
+import { isUnreached, noteReach } from '../../api/reach.ts'
 import { useLive, useProjectEvents } from '../../api/live.tsx'
 import { LogStore, type LogFilter } from './log-store.ts'
 
@@ -22,5 +23,10 @@ export function useLogStore(filter: LogFilter, isTailing: boolean): LogStore {
       store.happened()
   })
   useSyncExternalStore(store.subscribe, store.snapshot)
+  const isAway = isUnreached(store.error)
+  useEffect(() => {
+    noteReach('logs', isAway)
+    return () => noteReach('logs', false)
+  }, [isAway])
   return store
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import type { NewTask } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
-import { useOwnStream } from '../../api/live.tsx'
+import { useOwnStream, type LiveState } from '../../api/live.tsx'
 import { whileVisible } from '../../api/visible.ts'
 import type { TaskInput } from './input.ts'
 import { after, nothingYet, type Transcript } from './transcript.ts'
@@ -43,6 +43,7 @@ export interface Given {
 /** Creates tasks of an agent, one at a time, and follows them. Leaving the page ends the watching, not the task; `stop` ends the task. */
 export function useRuns(project_id: string) {
   const [runs, setRuns] = useState<readonly Run[]>([])
+  const [connection, setConnection] = useState<LiveState>('connecting')
   const watching = useRef<AbortController>(undefined)
   useEffect(() => () => watching.current?.abort(), [])
 
@@ -76,13 +77,22 @@ export function useRuns(project_id: string) {
       accepted?.()
       show({ task_id: task.id })
       let sequence = 0
-      await whileVisible(watch.signal, async (signal) => {
-        for await (const event of api.tasks.stream(project_id, task.id, { after: sequence, signal })) {
-          const transcript = after(now.transcript, event)
-          show({ transcript, ...(ended.has(transcript.status) ? { ended_at: Date.now() } : {}) })
-          if (!unkept.has(event.type)) sequence = event.sequence
-        }
-      })
+      await whileVisible(
+        watch.signal,
+        async (signal) => {
+          const stream = api.tasks.stream(project_id, task.id, {
+            after: sequence,
+            signal,
+            onState: (state) => setConnection(state === 'open' ? 'live' : state),
+          })
+          for await (const event of stream) {
+            const transcript = after(now.transcript, event)
+            show({ transcript, ...(ended.has(transcript.status) ? { ended_at: Date.now() } : {}) })
+            if (!unkept.has(event.type)) sequence = event.sequence
+          }
+        },
+        () => setConnection('reconnecting'),
+      )
     } catch (error) {
       if (!watch.signal.aborted) show({ error, ended_at: Date.now() })
     }
@@ -96,6 +106,6 @@ export function useRuns(project_id: string) {
       setRuns((known) => known.map((run) => (run.key === running.key ? { ...run, error } : run)))
     }
   }
-  useOwnStream(running !== undefined, 'live')
+  useOwnStream(running !== undefined, connection)
   return { runs, begin, stop, isRunning: running !== undefined }
 }

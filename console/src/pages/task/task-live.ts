@@ -85,17 +85,22 @@ export class TaskLive {
 
   /** Reads the stream to its end. A page that comes back gets what it missed. */
   #watch(signal: AbortSignal): Promise<void> {
-    return whileVisible(signal, async (line) => {
-      const stream = this.#api.tasks.stream(this.project, this.id, {
-        after: this.lastSequence,
-        signal: line,
-        onState: (state) => {
-          this.connection = state
-          this.#tell()
-        },
-      })
-      for await (const event of stream) this.#take(event)
-    })
+    const show = (state: StreamState): void => {
+      this.connection = state
+      this.#tell()
+    }
+    return whileVisible(
+      signal,
+      async (line) => {
+        const stream = this.#api.tasks.stream(this.project, this.id, {
+          after: this.lastSequence,
+          signal: line,
+          onState: show,
+        })
+        for await (const event of stream) this.#take(event)
+      },
+      () => show('reconnecting'),
+    )
   }
 
   stop(): void {
