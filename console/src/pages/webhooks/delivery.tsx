@@ -92,7 +92,9 @@ export default function DeliveryPage() {
             <h2 id="attempts" className="mb-2">
               Attempts
             </h2>
-            {data.attempts.length === 0 && <p className="text-soft">None yet.</p>}
+            <p className="mb-2 text-soft">
+              {data.attempts.length === 0 ? 'None yet.' : 'The first KiB of the body of each response is kept.'}
+            </p>
             <ol className="ml-1.5 border-l border-edge">
               {data.attempts.map((attempt, index) => (
                 <Attempt key={attempt.attempt} {...attempt} isLast={index === data.attempts.length - 1} />
@@ -126,6 +128,7 @@ export default function DeliveryPage() {
 type AttemptProps = DeliveryWithAttempts['attempts'][number] & { isLast: boolean }
 
 function Attempt({ attempt, at, duration_ms, request, response, error, isLast }: AttemptProps) {
+  const isSaid = response !== null && error === `The receiver answered ${response.status}.`
   return (
     <li className="relative mb-3 pl-4">
       <span
@@ -139,9 +142,9 @@ function Attempt({ attempt, at, duration_ms, request, response, error, isLast }:
           <Time at={at} /> · {formatDuration(duration_ms)}
         </span>
       </div>
-      {error !== null && <p className="mt-1 text-sm text-bad">{error}</p>}
+      {error !== null && !isSaid && <p className="mt-1 text-sm text-bad">{error}</p>}
       <details className="mt-1" open={isLast}>
-        <summary className="min-h-6 text-soft">Request and response (the first KiB of its body)</summary>
+        <summary className="min-h-6 text-soft">Request and response</summary>
         <div className="mt-1 grid grid-cols-1 gap-2">
           <CodeBlock
             text={`POST ${request.url}\n${lines(request.headers)}`}
