@@ -12,6 +12,7 @@ import {
   formatShort,
   formatSize,
   logTime,
+  plural,
   writeAs,
   zoneName,
 } from './format.ts'
@@ -117,5 +118,13 @@ describe('figures of the console', () => {
       [null, 0, 0.00123, 0.25, 12].map((usd) => formatCost(usd)),
       ['unknown', '$0', '$0.0012', '$0.25', '$12.00'],
     )
+  })
+})
+
+describe('numbers with what they count', () => {
+  it('only one of a thing is named in the singular', () => {
+    assert.equal(plural(0, 'task'), '0 tasks')
+    assert.equal(plural(1, 'task'), '1 task')
+    assert.equal(plural(1204, 'summary', 'summaries'), '1,204 summaries')
   })
 })

@@ -116,6 +116,11 @@ export function formatCount(value: number): string {
   return number(value, {})
 }
 
+/** A number with what it counts: 1 task, 1,204 tasks. `write` is how the number is written. */
+export function plural(count: number, one: string, many = `${one}s`, write = formatCount): string {
+  return `${write(count)} ${count === 1 ? one : many}`
+}
+
 /** A number of any size in few digits: 0.012, 4.2, 1,234, 12.3K, 4.5M. */
 export function formatShort(value: number): string {
   if (value !== 0 && Math.abs(value) < 1) return number(value, { maximumSignificantDigits: 2 })
@@ -139,7 +144,7 @@ export function formatSize(bytes: number): string {
 /** All tokens that a model read and wrote, as a list or a line shows them. */
 export function totalTokens(usage: Partial<Record<string, unknown>>): string {
   const count = Number(usage.input_tokens ?? 0) + Number(usage.output_tokens ?? 0)
-  return `${formatShort(count)} ${count === 1 ? 'token' : 'tokens'}`
+  return plural(count, 'token', 'tokens', formatShort)
 }
 
 /** Tokens that a model read and wrote, with what of them was cached and what was reasoning. */

@@ -11,7 +11,7 @@ import {
 } from 'lucide-react'
 import { Button } from '../ui/button.tsx'
 import { Status } from '../ui/status.tsx'
-import { formatCount, asText } from '../format.ts'
+import { asText, plural } from '../format.ts'
 import type { Step, Task } from './types.ts'
 import type { Follow } from './use-follow.ts'
 
@@ -59,9 +59,7 @@ export function FollowBar({ follow, unit }: { follow: Follow; unit: string }) {
   return (
     <div className="absolute inset-x-0 bottom-3 flex justify-center">
       <Button className="shadow-md" kind="primary" onClick={follow.resume}>
-        {missed > 0
-          ? `${formatCount(missed)} new ${unit}${missed === 1 ? '' : 's'} — jump to latest`
-          : 'Paused — jump to latest'}
+        {missed > 0 ? `${plural(missed, `new ${unit}`)} — jump to latest` : 'Paused — jump to latest'}
       </Button>
     </div>
   )

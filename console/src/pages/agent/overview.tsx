@@ -3,7 +3,7 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { Maker } from '../../agents/maker.tsx'
 import { useVersionMarks } from '../../agents/version-marks.ts'
 import { api } from '../../api/client.ts'
-import { formatCount, formatShort } from '../../format.ts'
+import { formatShort, plural } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { Chart } from '../../ui/charts/chart.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
@@ -63,8 +63,7 @@ export function Overview({ project_id, agent }: TabProps) {
             )}
           </div>
           <p className="border-t border-line px-4 py-2 text-sm text-soft">
-            {formatCount(agent.stats.total_tasks)} {agent.stats.total_tasks === 1 ? 'task' : 'tasks'} in total. Last
-            activity <Time at={agent.last_activity} />.
+            {plural(agent.stats.total_tasks, 'task')} in total. Last activity <Time at={agent.last_activity} />.
           </p>
         </Panel>
         <Panel title="Details">

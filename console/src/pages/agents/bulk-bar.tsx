@@ -10,6 +10,7 @@ import { tell } from '../../ui/toast.tsx'
 import { messageOf } from '../../api/error-text.ts'
 import { paths } from '../../paths.ts'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
+import { plural } from '../../format.ts'
 
 /** How it went with one agent. */
 export interface Outcome {
@@ -88,7 +89,7 @@ export function BulkBar({
     if (action === 'delete' && failed.length === 0) tell(text)
     else setResult({ text, failed })
     if (action !== 'delete' && back.length > 0)
-      tellWithUndo(`${back.length} ${back.length === 1 ? 'agent is' : 'agents are'} ${stateAfter(action)}`, back)
+      tellWithUndo(`${plural(back.length, 'agent is', 'agents are')} ${stateAfter(action)}`, back)
     onEnd(action === 'delete' ? good : [])
   }
 
@@ -136,7 +137,7 @@ export function BulkBar({
       <ConfirmDialog
         isOpen={isDeleting}
         close={() => setDeleting(false)}
-        title={`Delete ${agents.length} ${agents.length === 1 ? 'agent' : 'agents'}`}
+        title={`Delete ${plural(agents.length, 'agent')}`}
         action={agents.length === 1 ? 'Delete agent' : 'Delete agents'}
         typed={`delete ${agents.length}`}
         run={() => run('delete')}

@@ -8,7 +8,7 @@ import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
-import { formatSize } from '../../format.ts'
+import { formatSize, plural } from '../../format.ts'
 import { contentUrl, tooLarge } from '../../task-parts/files.tsx'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { curlOf } from '../../ui/copy-as-curl.tsx'
@@ -52,7 +52,7 @@ export default function Files() {
       for (const file of chosen) await api.files.upload(project_id, file, { name: file.name })
       return chosen.length
     },
-    onSuccess: (count) => tell(count === 1 ? 'The file is uploaded' : `${count} files are uploaded`),
+    onSuccess: (count) => tell(`${plural(count, 'file is', 'files are')} uploaded`),
     onSettled: again,
   })
   const [removed, setRemoved] = useState<FileObject>()

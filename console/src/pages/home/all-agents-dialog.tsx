@@ -3,6 +3,7 @@ import { act, type AgentStep } from '../../agents/actions.ts'
 import { useTellWithUndo } from '../../agents/use-undo-agents.ts'
 import { api } from '../../api/client.ts'
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
+import { plural } from '../../format.ts'
 
 /** Requests at a time. */
 const atOnce = 4
@@ -41,8 +42,8 @@ export function AllAgentsDialog({
         }
         await Promise.all(Array.from({ length: atOnce }, workOff))
         await queries.invalidateQueries({ queryKey: ['project', project_id, 'agents'] })
-        const count = `${back.length} ${back.length === 1 ? 'agent' : 'agents'}`
-        if (back.length > 0) tellWithUndo(`${count} ${action === 'pause' ? 'paused' : 'resumed'}`, back)
+        if (back.length > 0)
+          tellWithUndo(`${plural(back.length, 'agent')} ${action === 'pause' ? 'paused' : 'resumed'}`, back)
         if (failures.length > 0) throw failures[0]
       }}
     >

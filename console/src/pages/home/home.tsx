@@ -19,7 +19,7 @@ import { Chart } from '../../ui/charts/chart.tsx'
 import { PageHeader, Panel } from '../../ui/page.tsx'
 import { WhenSettled } from '../../ui/skeleton.tsx'
 import { Status } from '../../ui/status.tsx'
-import { formatCount, formatDuration, formatShort, asText } from '../../format.ts'
+import { formatCount, formatDuration, formatShort, asText, plural } from '../../format.ts'
 import { Time } from '../../ui/time.tsx'
 import { Figures, FiguresSkeleton } from '../metrics/figures.tsx'
 import { metricsQuery, type Metrics } from '../metrics/metrics-query.ts'
@@ -205,7 +205,7 @@ function Failures({ project_id, failures }: { project_id: string; failures: Metr
                   since: '24h',
                   agent: group.agent_id,
                 })}
-                aria-label={`${formatCount(group.count)} failed ${group.count === 1 ? 'task' : 'tasks'} of ${group.agent_name} with ${group.code}`}
+                aria-label={`${plural(group.count, 'failed task')} of ${group.agent_name} with ${group.code}`}
                 className="block truncate font-medium text-text no-underline first-letter:uppercase hover:underline"
               >
                 {asText(group.code)}

@@ -1,4 +1,4 @@
-import { formatCount } from '../../format.ts'
+import { formatCount, plural } from '../../format.ts'
 import { ClipboardCopy, X } from 'lucide-react'
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
@@ -26,9 +26,7 @@ export function ChosenLines({
       const lines = await store.lines(from, to)
       const isCopied = await putOnClipboard(lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
       tell(
-        isCopied
-          ? `Copied ${formatCount(lines.length)} ${lines.length === 1 ? 'line' : 'lines'}`
-          : 'The browser blocks copying: download the lines instead',
+        isCopied ? `Copied ${plural(lines.length, 'line')}` : 'The browser blocks copying: download the lines instead',
       )
     } catch (error) {
       tell(error instanceof Error ? error.message : String(error))

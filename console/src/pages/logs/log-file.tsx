@@ -1,4 +1,4 @@
-import { formatCount } from '../../format.ts'
+import { formatCount, plural } from '../../format.ts'
 import { ClipboardCopy, Download } from 'lucide-react'
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
@@ -41,11 +41,10 @@ export function LogFile({ store, onError }: { store: LogStore; onError: (error: 
   const copy = () =>
     take(async (lines) => {
       if (!(await putOnClipboard(lines.join('')))) return tell('The browser blocks copying: download the lines instead')
-      const number = formatCount(lines.length)
       tell(
         count > linesMax
-          ? `Copied the newest ${number} lines; there are more`
-          : `Copied ${number} ${lines.length === 1 ? 'line' : 'lines'}`,
+          ? `Copied the newest ${plural(lines.length, 'line')}; there are more`
+          : `Copied ${plural(lines.length, 'line')}`,
       )
     })
   return (

@@ -1,4 +1,4 @@
-import { formatCount } from '../../format.ts'
+import { plural } from '../../format.ts'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronDown, ChevronUp } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
@@ -101,7 +101,7 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, isRoomy, at, onAt
       <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line px-3 py-1 text-xs text-soft md:px-5">
         <span role="status">
           {isTailing && (follow.isFollowing ? 'Live · ' : 'Paused · ')}
-          {formatCount(count)} {count === 1 ? 'line' : 'lines'}
+          {plural(count, 'line')}
           {note !== '' && ` · ${note}`}
         </span>
         {chosen && <ChosenLines store={store} from={chosen[0]} to={chosen[1]} onClear={() => setChosen(undefined)} />}

@@ -4,7 +4,7 @@ import type { NewSchedule } from '#sdk/types.ts'
 import { useAgentNames } from '../../agents/agent-names.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
-import { formatCount, zoneName } from '../../format.ts'
+import { formatCount, zoneName, plural } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
@@ -124,8 +124,7 @@ export default function SchedulePage() {
               className="xl:col-span-2"
               actions={
                 <span className="text-sm text-soft">
-                  {formatCount(history.data?.total ?? data.tasks_created)}{' '}
-                  {(history.data?.total ?? data.tasks_created) === 1 ? 'task' : 'tasks'}
+                  {plural(history.data?.total ?? data.tasks_created, 'task')}
                   {data.skipped > 0 && `, ${formatCount(data.skipped)} skipped`}
                 </span>
               }

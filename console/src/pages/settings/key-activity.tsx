@@ -1,4 +1,4 @@
-import { formatCost, formatCount } from '../../format.ts'
+import { formatCost, formatCount, plural } from '../../format.ts'
 import { useQuery, type UseQueryResult } from '@tanstack/react-query'
 import { hasScope } from '#contract/core/scopes.ts'
 import { api } from '../../api/client.ts'
@@ -35,7 +35,7 @@ export function KeyActivity({ data, error, isPending, refetch }: UseQueryResult<
       {calls.length > 0 && (
         <details>
           <summary className="min-h-6 cursor-pointer text-sm">
-            {calls.length === 1 ? '1 operation was called' : `${calls.length} operations were called`}
+            {plural(calls.length, 'operation was', 'operations were')} called
           </summary>
           <DataTable label="Operations called" columns={columns} rows={calls} keyOf={({ operation }) => operation} />
         </details>

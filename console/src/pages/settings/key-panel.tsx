@@ -1,4 +1,4 @@
-import { formatCount } from '../../format.ts'
+import { formatCount, plural } from '../../format.ts'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../api/client.ts'
@@ -131,23 +131,21 @@ export function KeyPanel({
           <p className="mb-2 text-sm">
             {stats.requests_last_24h > 0 ? (
               <strong>
-                In use: {formatCount(stats.requests_last_24h)} request
-                {stats.requests_last_24h === 1 ? '' : 's'} in the last 24 hours, the latest{' '}
-                <Time at={key.data.last_used} />. Its requests will fail with 401 at once.
+                In use: {plural(stats.requests_last_24h, 'request')} in the last 24 hours, the latest{' '}
+                <Time at={key.data.last_used} />.
               </strong>
             ) : stats.requests_last_30d > 0 ? (
               <>
-                Not used in the last 24 hours, but {formatCount(stats.requests_last_30d)} times in 30 days: a job that
-                runs now and then may need it. Last used <Time at={key.data.last_used} />.
+                Not used in the last 24 hours, but {plural(stats.requests_last_30d, 'time')} in 30 days: a job that runs
+                now and then may need it. Last used <Time at={key.data.last_used} />.
               </>
             ) : (
               'Not used in the last 30 days: nothing should break.'
-            )}{' '}
-            This cannot be undone.
+            )}
             {activity.data && activity.data.calls.length > 0 && (
               <>
                 {' '}
-                It calls {activity.data.calls.length} operation{activity.data.calls.length === 1 ? '' : 's'}, the latest{' '}
+                It calls {plural(activity.data.calls.length, 'operation')}, the latest{' '}
                 <code className="font-mono text-xs">{activity.data.calls[0]?.operation}</code>.
               </>
             )}
@@ -162,12 +160,7 @@ export function KeyPanel({
             close={() => setRevoking(false)}
             run={revoke}
           >
-            <p>
-              {stats.requests_last_24h > 0
-                ? `It made ${formatCount(stats.requests_last_24h)} ${stats.requests_last_24h === 1 ? 'request' : 'requests'} in the last 24 hours. `
-                : ''}
-              Its next request fails with 401. This cannot be undone.
-            </p>
+            <p>Its next request fails with 401. This cannot be undone.</p>
           </ConfirmDialog>
         </>
       )}

@@ -15,6 +15,7 @@ import { useSearchText } from '../../search-state.ts'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { scopeWords } from './scope-presets.ts'
 import type { Operations } from '#sdk/types.ts'
+import { plural } from '../../format.ts'
 
 type Session = Operations['listSessions']['result']['sessions'][number]
 
@@ -99,8 +100,8 @@ export function SessionList({
       </ul>
       <Dialog title="End all other sessions" isOpen={url.panel === 'others'} close={() => setUrl({ panel: undefined })}>
         <p className="mb-4 text-sm">
-          {others} {others === 1 ? 'session or app ends' : 'sessions and apps end'} with the next request. This one
-          stays. API keys are not touched.
+          {plural(others, 'session or app ends', 'sessions and apps end')} with the next request. This one stays. API
+          keys are not touched.
         </p>
         <div className="flex justify-end">
           <Button kind="danger" onClick={() => endOthers.mutate()} disabled={endOthers.isPending}>

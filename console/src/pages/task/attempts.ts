@@ -1,4 +1,4 @@
-import { formatCount, formatDuration } from '../../format.ts'
+import { formatDuration, plural } from '../../format.ts'
 import type { TaskEvent } from '../../task-parts/types.ts'
 
 /** What one worker did with a task: from its claim to the end of the task, to a wait, or to the loss of its worker. */
@@ -135,20 +135,18 @@ function waitFor(reason: string | undefined): string {
   }
 }
 
-const kinds: Record<string, [one: string, many: string]> = {
-  model_call: ['model call', 'model calls'],
-  tool_call: ['tool call', 'tool calls'],
-  approval: ['approval', 'approvals'],
-  wait: ['wait', 'waits'],
+const kinds: Record<string, [one: string, many?: string]> = {
+  model_call: ['model call'],
+  tool_call: ['tool call'],
+  approval: ['approval'],
+  wait: ['wait'],
   compaction: ['summary', 'summaries'],
 }
 
 /** Counts one more step of a kind, and says all counts in words. */
 function workWith(counts: Map<string, number>, type: string): string {
   counts.set(type, (counts.get(type) ?? 0) + 1)
-  return [...counts]
-    .map(([kind, count]) => `${formatCount(count)} ${(kinds[kind] ?? ['step', 'steps'])[count === 1 ? 0 : 1]}`)
-    .join(', ')
+  return [...counts].map(([kind, count]) => plural(count, ...(kinds[kind] ?? (['step'] as const)))).join(', ')
 }
 
 /** What an event says of an attempt beside its beginning and end; undefined where that is nothing. */

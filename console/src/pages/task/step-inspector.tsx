@@ -12,6 +12,7 @@ import {
   formatTokens,
   stepDuration_ms,
   asText,
+  plural,
 } from '../../format.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyButton, CopyId } from '../../ui/copy.tsx'
@@ -136,7 +137,7 @@ function Facts({ step }: { step: Step }) {
 
 function messagesRead({ input }: Step): string {
   const count = (input as { messages?: number } | null)?.messages ?? 0
-  return `${count} ${count === 1 ? 'message' : 'messages'} of the conversation so far`
+  return `${plural(count, 'message')} of the conversation so far`
 }
 
 function Content({ step }: { step: Step }) {

@@ -6,7 +6,7 @@ import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { paths } from '../../paths.ts'
 import { copyCurl, curlOf } from '../../ui/copy-as-curl.tsx'
 import { saveFile } from '../../ui/save-file.ts'
-import { formatCost, formatCount, formatDuration, formatTokens, totalTokens } from '../../format.ts'
+import { formatCost, formatDuration, formatTokens, totalTokens, plural } from '../../format.ts'
 import { versionWords } from '../../agents/version-text.ts'
 import { Time } from '../../ui/time.tsx'
 import { titleOf } from '../../task-parts/input-text.ts'
@@ -144,7 +144,7 @@ export function TaskHeader({
           <TaskBadge task={task} />
           <Truth>
             {task.started_at === null ? 'not started' : `${over ? 'after' : 'for'} ${spent}`}
-            {live.stepCount > 0 && ` and ${formatCount(live.stepCount)} ${live.stepCount === 1 ? 'step' : 'steps'}`}
+            {live.stepCount > 0 && ` and ${plural(live.stepCount, 'step')}`}
           </Truth>
           <Truth>{formatCost(task.usage.cost_usd)}</Truth>
           <Truth>

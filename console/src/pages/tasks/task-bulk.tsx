@@ -9,6 +9,7 @@ import { Button, ButtonLink } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import type { Task } from '../../task-parts/types.ts'
+import { plural } from '../../format.ts'
 
 /** What became of a task that was acted on together with others. */
 export type Outcome = { isDone: boolean; text: string; link?: string }
@@ -99,7 +100,7 @@ export function TaskBulkBar({ project, bulk, tasks }: { project: string; bulk: T
       <ConfirmDialog
         isOpen={isAsking}
         close={() => setAsking(false)}
-        title={running === 1 ? 'Cancel 1 task' : `Cancel ${running} tasks`}
+        title={`Cancel ${plural(running, 'task')}`}
         action={running === 1 ? 'Cancel task' : 'Cancel tasks'}
         dismiss={running === 1 ? 'Keep it running' : 'Keep them running'}
         run={async () => void bulk.cancel()}

@@ -7,6 +7,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Checkbox, SearchInput } from '../../ui/field.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { safetyTones } from './tool-labels.ts'
+import { plural } from '../../format.ts'
 
 type Offered = ToolPreview['tools'][number]
 
@@ -62,9 +63,7 @@ export function OfferedField({
         <div className="rounded-md border border-line">
           <div className="flex flex-wrap items-center gap-2 border-b border-line px-3 py-2">
             <span className="font-medium" role="status">
-              {isDocument
-                ? `${chosen.length} of ${usable.length} operations`
-                : `${offered.length} ${offered.length === 1 ? 'tool' : 'tools'}`}
+              {isDocument ? `${chosen.length} of ${usable.length} operations` : plural(offered.length, 'tool')}
             </span>
             <span className="flex-1" />
             {isDocument && (

@@ -4,7 +4,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import type { NewTool, Tool, ToolStatistics } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
 import { useProjectId } from '../../api/queries.ts'
-import { formatCount, formatDuration } from '../../format.ts'
+import { formatCount, formatDuration, plural } from '../../format.ts'
 import { paths } from '../../paths.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
@@ -122,7 +122,7 @@ export default function ToolPage() {
       >
         <p>
           {use && use.agents_total > 0
-            ? `${formatCount(use.agents_total)} ${use.agents_total === 1 ? 'agent has' : 'agents have'} it, and will continue without it, with a warning in the log.`
+            ? `${plural(use.agents_total, 'agent has', 'agents have')} it, and will continue without it, with a warning in the log.`
             : 'No agent has it.'}
         </p>
       </ConfirmDialog>
@@ -209,9 +209,7 @@ function ToolFacts({ project_id, tool, use }: { project_id: string; tool: Tool; 
       </dd>
       <dt>Last 24 hours</dt>
       <dd>
-        {use === undefined
-          ? '…'
-          : `${formatCount(use.calls)} ${use.calls === 1 ? 'call' : 'calls'}, ${formatCount(use.failures)} failed`}
+        {use === undefined ? '…' : `${plural(use.calls, 'call')}, ${formatCount(use.failures)} failed`}
         {use?.last_used_at !== undefined && use.last_used_at !== null && (
           <span className="text-soft">
             ; last used <Time at={use.last_used_at} />
@@ -261,7 +259,7 @@ function Arguments({ tool }: { tool: Tool }) {
       </Panel>
     )
   return (
-    <Panel title={`${formatCount(tool.tools.length)} ${tool.tools.length === 1 ? 'tool' : 'tools'}`}>
+    <Panel title={plural(tool.tools.length, 'tool')}>
       <ul className="divide-y divide-line">
         {tool.tools.map(({ name, description, safety, parameters }) => (
           <li key={name} data-row={name} className="px-4 py-2">

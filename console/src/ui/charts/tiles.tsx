@@ -1,6 +1,6 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { formatCount, formatShare } from '../../format.ts'
+import { formatShare, plural } from '../../format.ts'
 import { condensed, piecesOf } from './trend.ts'
 
 export interface TileProps {
@@ -80,10 +80,7 @@ function Change({ now, was, text, isGoodUp, isShare = false }: NonNullable<TileP
       ) : (
         <>
           <span className={tone}>
-            {now > was ? '↑' : '↓'}{' '}
-            {isShare
-              ? `${formatCount(points)} ${points === 1 ? 'point' : 'points'}`
-              : by !== undefined && formatShare(Math.abs(by))}
+            {now > was ? '↑' : '↓'} {isShare ? plural(points, 'point') : by !== undefined && formatShare(Math.abs(by))}
           </span>{' '}
           from {text}
         </>

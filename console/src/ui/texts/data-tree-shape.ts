@@ -1,4 +1,4 @@
-import { formatCount } from '../../format.ts'
+import { plural } from '../../format.ts'
 /** Members of one value that are shown before the user asks for more. */
 export const shownMembers = 100
 /** Rows that a value opens with. */
@@ -23,10 +23,7 @@ export function isEmpty(value: Container): boolean {
 
 /** How many members a value has, in words. */
 export function sizeOf(value: Container): string {
-  const [count, one, many] = Array.isArray(value)
-    ? [value.length, 'item', 'items']
-    : [Object.keys(value).length, 'member', 'members']
-  return `${formatCount(count)} ${count === 1 ? one : many}`
+  return Array.isArray(value) ? plural(value.length, 'item') : plural(Object.keys(value).length, 'member')
 }
 
 /** Which values stand open when a tree is first seen, by JSON Pointer: the outer ones, as long as little is shown. */

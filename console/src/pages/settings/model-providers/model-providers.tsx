@@ -5,7 +5,7 @@ import { nativeProviders } from '#contract/models/native-providers.ts'
 import type { ModelProvider, NewModelProvider } from '#sdk/types.ts'
 import { api } from '../../../api/client.ts'
 import { permissionsQuery, projectsQuery } from '../../../api/queries.ts'
-import { formatCost, formatCount } from '../../../format.ts'
+import { formatCost, formatCount, plural } from '../../../format.ts'
 import { paths } from '../../../paths.ts'
 import { useSearchText } from '../../../search-state.ts'
 import { Button } from '../../../ui/button.tsx'
@@ -225,9 +225,7 @@ function Provider({ provider, refused }: { provider: ModelProvider; refused: str
           )}
           <div>
             <p className="mb-1 font-medium">
-              {models.length === 0
-                ? 'No models listed'
-                : `${formatCount(models.length)} ${models.length === 1 ? 'model' : 'models'}`}
+              {models.length === 0 ? 'No models listed' : plural(models.length, 'model')}
             </p>
             {models.length === 0 ? (
               <p className="text-soft">

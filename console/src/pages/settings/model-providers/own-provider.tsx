@@ -10,6 +10,7 @@ import { TextInput, Field } from '../../../ui/field.tsx'
 import { tell } from '../../../ui/toast.tsx'
 import { PricesForm } from './prices-form.tsx'
 import { EnableForm, RotateForm } from './provider-form.tsx'
+import { plural } from '../../../format.ts'
 
 type Own = NonNullable<ModelProvider['own']>
 
@@ -166,7 +167,7 @@ function TestPanel({ own }: { own: Own }) {
       <p role="status" className={data?.ok ? 'text-good' : 'text-bad'}>
         {data &&
           (data.ok
-            ? `It answered in ${data.duration_ms} ms.${data.models.length > 0 ? ` It lists ${data.models.length} ${data.models.length === 1 ? 'model' : 'models'}.` : ''}`
+            ? `It answered in ${data.duration_ms} ms.${data.models.length > 0 ? ` It lists ${plural(data.models.length, 'model')}.` : ''}`
             : data.error)}
       </p>
       <div className="flex justify-end">
