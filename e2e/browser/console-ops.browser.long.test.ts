@@ -394,13 +394,13 @@ test('metrics are charts or a table, and a point of a chart leads to the tasks o
   await chart.focus()
   await page.keyboard.press('End')
   await page.keyboard.press('Enter')
-  await page.waitForURL((url) => url.pathname.endsWith('/tasks') && url.searchParams.has('created_after'))
+  await page.waitForURL((url) => url.pathname.endsWith('/tasks') && url.searchParams.has('finished_after'))
   // The tasks of that moment, and no others.
-  await page.getByText(/^Created from .* until /).waitFor()
+  await page.getByText(/^Ended from .* until /).waitFor()
   const asked = new URL(page.url()).searchParams
   const { body } = await cadre.send(
     'GET',
-    `/api/v1/projects/${project}/agents/${clerk}/tasks?${new URLSearchParams({ created_after: asked.get('created_after')!, created_before: asked.get('created_before')! })}`,
+    `/api/v1/projects/${project}/agents/${clerk}/tasks?${new URLSearchParams({ finished_after: asked.get('finished_after')!, finished_before: asked.get('finished_before')! })}`,
   )
   const found = body.tasks.length
   const pages = page.getByRole('navigation', { name: 'Pages of tasks' })

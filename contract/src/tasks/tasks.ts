@@ -460,6 +460,8 @@ const listQuery = offsetQuery({
   thread_id: Type.Optional(Type.String({ maxLength: 100, description: 'Only tasks of this thread.' })),
   created_after: Type.Optional(TimestampInput),
   created_before: Type.Optional(TimestampInput),
+  finished_after: Type.Optional({ ...TimestampInput, description: 'Only tasks that finished at this time or later.' }),
+  finished_before: Type.Optional({ ...TimestampInput, description: 'Only tasks that finished before this time.' }),
   search: Type.Optional(
     Type.String({
       minLength: 1,

@@ -50,9 +50,9 @@ export function MetricsTab({ project_id, agent }: TabProps) {
             open={(index) => {
               const point = data.now.time_series[index]
               if (!point) return
-              const created_before = new Date(Date.parse(point.timestamp) + secondsOf(interval) * 1000).toISOString()
+              const finished_before = new Date(Date.parse(point.timestamp) + secondsOf(interval) * 1000).toISOString()
               void navigate(
-                paths.tasks(project_id, { agent: agent.id, created_after: point.timestamp, created_before }),
+                paths.tasks(project_id, { agent: agent.id, finished_after: point.timestamp, finished_before }),
               )
             }}
           />

@@ -54,9 +54,9 @@ export function Overview({ project_id, agent }: TabProps) {
                 open={(index) => {
                   const point = points[index]
                   if (!point) return
-                  const created_before = new Date(Date.parse(point.timestamp) + 3_600_000).toISOString()
+                  const finished_before = new Date(Date.parse(point.timestamp) + 3_600_000).toISOString()
                   void navigate(
-                    paths.tasks(project_id, { agent: agent.id, created_after: point.timestamp, created_before }),
+                    paths.tasks(project_id, { agent: agent.id, finished_after: point.timestamp, finished_before }),
                   )
                 }}
               />

@@ -153,8 +153,8 @@ function Overview({ project_id, errors }: { project_id: string; errors: number }
                 open={(index) => {
                   const point = data.now.time_series[index]
                   if (!point) return
-                  const created_before = new Date(Date.parse(point.timestamp) + 3_600_000).toISOString()
-                  void navigate(paths.tasks(project_id, { created_after: point.timestamp, created_before }))
+                  const finished_before = new Date(Date.parse(point.timestamp) + 3_600_000).toISOString()
+                  void navigate(paths.tasks(project_id, { finished_after: point.timestamp, finished_before }))
                 }}
               />
             ) : (
@@ -180,7 +180,7 @@ function Failures({ project_id, failures }: { project_id: string; failures: Metr
   return (
     <Panel
       title="Failures in the last 24 hours"
-      actions={<Link {...paths.tasks(project_id, { status: 'failed', since: '24h' })}>All</Link>}
+      actions={<Link {...paths.tasks(project_id, { status: 'failed', ended: '24h' })}>All</Link>}
     >
       {failures?.length === 0 && (
         <p className="flex items-center gap-2 p-4 text-soft">
@@ -202,7 +202,7 @@ function Failures({ project_id, failures }: { project_id: string; failures: Metr
                 {...paths.tasks(project_id, {
                   // A task that waited too long has expired, and has no error.
                   ...(group.code === 'expired' ? { status: 'expired' } : { status: 'failed', error: group.code }),
-                  since: '24h',
+                  ended: '24h',
                   agent: group.agent_id,
                 })}
                 aria-label={`${plural(group.count, 'failed task')} of ${group.agent_name} with ${group.code}`}

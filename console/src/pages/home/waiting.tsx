@@ -18,8 +18,8 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
   const failures = useQuery({
     queryKey: ['project', project_id, 'tasks', 'failures of a day'],
     queryFn: async () => {
-      const created_after = new Date(Date.now() - day_ms).toISOString()
-      return (await api.tasks.list(project_id, { status: 'failed', created_after, limit: 1 }).page()).total
+      const finished_after = new Date(Date.now() - day_ms).toISOString()
+      return (await api.tasks.list(project_id, { status: 'failed', finished_after, limit: 1 }).page()).total
     },
   })
   const open = useQuery({
@@ -29,7 +29,7 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
   const lines: { link: LinkProps; texts: [string, string]; count: number; tone: string }[] = [
     {
       link: paths.approvals(project_id),
-      texts: ['approval waits for you', 'approvals wait for you'],
+      texts: ['approval waits for a decision', 'approvals wait for a decision'],
       count: approvals,
       tone: 'text-warn',
     },
@@ -58,7 +58,7 @@ export function Waiting({ project_id, errors }: { project_id: string; errors: nu
       tone: 'text-bad',
     },
     {
-      link: paths.tasks(project_id, { status: 'failed', since: '24h' }),
+      link: paths.tasks(project_id, { status: 'failed', ended: '24h' }),
       texts: ['task failed in the last 24 hours', 'tasks failed in the last 24 hours'],
       count: failures.data ?? 0,
       tone: 'text-bad',

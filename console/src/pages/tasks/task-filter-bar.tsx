@@ -5,11 +5,18 @@ import { IconButton } from '../../ui/button.tsx'
 import { FilterSelect } from '../../ui/field.tsx'
 import { TypedSearch } from '../../ui/typed-search.tsx'
 import { exactTime } from '../../format.ts'
-import { states, type Period, type TaskFilter } from './task-filter.ts'
+import { anyTime, states, type Period, type TaskFilter } from './task-filter.ts'
 import { doors } from '../task/task-trigger.tsx'
 import { TaskViews } from './task-views.tsx'
 import type { TaskStatus } from '../../task-parts/types.ts'
 import { usePreference } from '../../preferences.ts'
+
+const periodNames: Record<Period, string> = {
+  '1h': 'in the last hour',
+  '24h': 'in the last 24 hours',
+  '7d': 'in the last 7 days',
+  '30d': 'in the last 30 days',
+}
 
 interface TaskFilterBar {
   project: string
@@ -18,7 +25,8 @@ interface TaskFilterBar {
 
 /** Which tasks are shown: common views as links, and single filters. */
 export function TaskFilterBar({ project, filter }: TaskFilterBar) {
-  const { agent, status, door, error, since, from, until, isOldestFirst, choose } = filter
+  const { agent, status, door, error, since, ended, created, finished, isOldestFirst, choose } = filter
+  const isBetween = [created, finished].some(({ from, until }) => (from ?? until) !== undefined)
   const [zone] = usePreference('time_zone')
   return (
     <>
@@ -62,21 +70,21 @@ export function TaskFilterBar({ project, filter }: TaskFilterBar) {
           ))}
         </FilterSelect>
         <FilterSelect
-          label="Created"
-          value={since ?? ''}
-          onChange={({ target }) =>
-            choose({
-              since: (target.value || undefined) as Period,
-              created_after: undefined,
-              created_before: undefined,
-            })
-          }
+          label="Time"
+          value={since === undefined ? (ended === undefined ? '' : `ended ${ended}`) : `since ${since}`}
+          onChange={({ target }) => {
+            const [kind, period] = target.value.split(' ') as ['since' | 'ended' | '', Period | undefined]
+            choose({ ...anyTime, ...(kind === '' ? {} : { [kind]: period }) })
+          }}
         >
-          <option value="">{(from ?? until) === undefined ? 'At any time' : 'Between two moments'}</option>
-          <option value="1h">In the last hour</option>
-          <option value="24h">In the last 24 hours</option>
-          <option value="7d">In the last 7 days</option>
-          <option value="30d">In the last 30 days</option>
+          <option value="">{isBetween ? 'Between two moments' : 'Any time'}</option>
+          {Object.entries({ since: 'Created', ended: 'Ended' }).map(([kind, name]) => (
+            <optgroup key={kind} label={name}>
+              {Object.entries(periodNames).map(([period, words]) => (
+                <option key={period} value={`${kind} ${period}`}>{`${name} ${words}`}</option>
+              ))}
+            </optgroup>
+          ))}
         </FilterSelect>
         <FilterSelect
           label="Order"
@@ -91,13 +99,15 @@ export function TaskFilterBar({ project, filter }: TaskFilterBar) {
             Error <code>{error}</code>
           </Chip>
         )}
-        {(from ?? until) !== undefined && (
-          <Chip
-            remove="Tasks of any time"
-            onRemove={() => choose({ created_after: undefined, created_before: undefined })}
-          >
-            Created {from !== undefined && `from ${exactTime(from, zone)} `}
-            {until !== undefined && `until ${exactTime(until, zone)}`}
+        {isBetween && (
+          <Chip remove="Tasks of any time" onRemove={() => choose(anyTime)}>
+            {Object.entries({ Created: created, Ended: finished })
+              .filter(([, { from, until }]) => (from ?? until) !== undefined)
+              .map(
+                ([name, { from, until }]) =>
+                  `${name}${from === undefined ? '' : ` from ${exactTime(from, zone)}`}${until === undefined ? '' : ` until ${exactTime(until, zone)}`}`,
+              )
+              .join(', ')}
           </Chip>
         )}
       </div>

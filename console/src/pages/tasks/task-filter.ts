@@ -13,7 +13,10 @@ export type Period = keyof typeof periods
 export interface TaskWords extends Search {
   status: TaskStatus
   agent: string
+  /** The period that ends now in which it was created. */
   since: Period
+  /** That in which it ended. */
+  ended: Period
   /** `metadata.door.kind`: by which protocol, or which trigger. */
   door: string
   /** `error.code` of failed tasks. */
@@ -21,6 +24,8 @@ export interface TaskWords extends Search {
   /** Moments, as a point of a chart leads here: the first inclusive, the second exclusive. */
   created_after: string
   created_before: string
+  finished_after: string
+  finished_before: string
   /** A part of the input, or of an identifier; one that looks like a number is read as one from the address. */
   q: string | number
   sort: 'created_at'
@@ -34,21 +39,21 @@ export function useTaskFilter(project: string) {
   const status = states.find((state) => state === params.status)
   const door = typeof params.door === 'string' && params.door !== '' ? params.door : undefined
   const error = typeof params.error === 'string' && params.error !== '' ? params.error : undefined
-  const from = momentOf(params.created_after)
-  const until = momentOf(params.created_before)
+  const created = { from: momentOf(params.created_after), until: momentOf(params.created_before) }
+  const finished = { from: momentOf(params.finished_after), until: momentOf(params.finished_before) }
   const search = params.q === undefined || params.q === '' ? undefined : String(params.q).slice(0, searchMax)
-  const since = from === undefined && params.since !== undefined && params.since in periods ? params.since : undefined
-  // The period ends now, and now is when it was chosen: else every reading would be of another list.
-  const created_after = useMemo(
-    () => (since === undefined ? from : new Date(Date.now() - periods[since]).toISOString()),
-    [since, from],
-  )
+  const since = created.from === undefined ? periodOf(params.since) : undefined
+  const ended = finished.from === undefined ? periodOf(params.ended) : undefined
+  const created_after = useStartOf(since) ?? created.from
+  const finished_after = useStartOf(ended) ?? finished.from
   const query = {
     ...(status ? { status } : {}),
     ...(door === undefined ? {} : { door }),
     ...(error === undefined ? {} : { error_code: error }),
     ...(created_after ? { created_after } : {}),
-    ...(until ? { created_before: until } : {}),
+    ...(created.until ? { created_before: created.until } : {}),
+    ...(finished_after ? { finished_after } : {}),
+    ...(finished.until ? { finished_before: finished.until } : {}),
     ...(search === undefined ? {} : { search }),
     ...(params.sort === 'created_at' ? ({ sort: 'created_at' } as const) : {}),
   }
@@ -58,8 +63,9 @@ export function useTaskFilter(project: string) {
     door,
     error,
     since,
-    from,
-    until,
+    ended,
+    created,
+    finished,
     search,
     /** What the address says, without the page. */
     words: { ...params, offset: undefined } as Search,
@@ -69,7 +75,8 @@ export function useTaskFilter(project: string) {
     /** The path of the API that answers it. */
     path: `/api/v1/projects/${project}${agent === undefined ? '' : `/agents/${agent}`}/tasks`,
     isFiltered:
-      [status, door, error, since, agent].some((word) => word !== undefined) || (from ?? until ?? search) !== undefined,
+      [status, door, error, agent, search].some((word) => word !== undefined) ||
+      [created_after, finished_after, created.until, finished.until].some((moment) => moment !== undefined),
     read: (page: { limit: number; offset?: number }) =>
       agent === undefined
         ? api.tasks.list(project, { ...query, ...page })
@@ -81,17 +88,36 @@ export function useTaskFilter(project: string) {
 
 export type TaskFilter = ReturnType<typeof useTaskFilter>
 
+/** No time in particular, to be put in the place of every one. */
+export const anyTime = {
+  since: undefined,
+  ended: undefined,
+  created_after: undefined,
+  created_before: undefined,
+  finished_after: undefined,
+  finished_before: undefined,
+} as const
+
 /** No part of it, to be put in the place of every one. */
 export const anyTask = {
+  ...anyTime,
   status: undefined,
   agent: undefined,
   door: undefined,
   error: undefined,
-  since: undefined,
-  created_after: undefined,
-  created_before: undefined,
   q: undefined,
 } as const
+
+const periodOf = (word: unknown): Period | undefined =>
+  typeof word === 'string' && word in periods ? (word as Period) : undefined
+
+/** When a period began that ends now. Now is when it was chosen: else every reading would be of another list. */
+function useStartOf(period: Period | undefined): string | undefined {
+  return useMemo(
+    () => (period === undefined ? undefined : new Date(Date.now() - periods[period]).toISOString()),
+    [period],
+  )
+}
 
 /** A moment of the address; undefined where it says something else. */
 function momentOf(text: unknown): string | undefined {

@@ -14,7 +14,7 @@ const common: { name: string; search: Search }[] = [
   { name: 'All', search: {} },
   { name: 'Running', search: { status: 'running' } },
   { name: 'Waiting', search: { status: 'waiting' } },
-  { name: 'Failed in 24 h', search: { status: 'failed', since: '24h' } },
+  { name: 'Failed in 24 h', search: { status: 'failed', ended: '24h' } },
 ]
 
 /** Common views and saved ones as links, and a way to save the one that the address asks for. */

@@ -92,6 +92,8 @@ export interface TaskFilter {
   door?: string | undefined
   created_after?: string | undefined
   created_before?: string | undefined
+  finished_after?: string | undefined
+  finished_before?: string | undefined
   /** Part of the input, case-insensitive, or the prefix of a task id: `task_…`. */
   search?: string | undefined
   sort: 'created_at' | '-created_at'
@@ -109,14 +111,15 @@ export interface TaskFilter {
 export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: TaskRow[]; total: number }> {
   const { fragment } = sql
   const { project_id, agent_id, status, thread_id, created_after, created_before, limit, offset } = filter
-  const { root_task_id, parent_task_id, schedule_id, roots, door, error_code } = filter
+  const { root_task_id, parent_task_id, schedule_id, roots, door, error_code, finished_after, finished_before } = filter
   const conditions = [agent_id ? fragment`agent_id = ${agent_id}` : fragment`project_id = ${project_id}`]
   if (status) conditions.push(fragment`status = ${status}`)
   if (thread_id) conditions.push(fragment`thread_id = ${thread_id}`)
   // Filters without a maintained total: matches are counted.
-  const isCounted = [thread_id, root_task_id, parent_task_id, schedule_id, roots || undefined, door, error_code].some(
-    (one) => one !== undefined,
-  )
+  const isCounted = [
+    ...[thread_id, root_task_id, parent_task_id, schedule_id, roots || undefined],
+    ...[door, error_code, finished_after, finished_before],
+  ].some((one) => one !== undefined)
   if (root_task_id !== undefined) conditions.push(fragment`(root_task_id = ${root_task_id} or id = ${root_task_id})`)
   if (parent_task_id !== undefined) conditions.push(fragment`parent_task_id = ${parent_task_id}`)
   if (schedule_id !== undefined) conditions.push(fragment`schedule_id = ${schedule_id}`)
@@ -125,6 +128,8 @@ export async function listTasks(sql: Sql, filter: TaskFilter): Promise<{ tasks: 
   if (error_code !== undefined) conditions.push(fragment`error ->> 'code' = ${error_code}`)
   if (created_after) conditions.push(fragment`created_at >= ${created_after}::timestamptz`)
   if (created_before) conditions.push(fragment`created_at < ${created_before}::timestamptz`)
+  if (finished_after) conditions.push(fragment`finished_at >= ${finished_after}::timestamptz`)
+  if (finished_before) conditions.push(fragment`finished_at < ${finished_before}::timestamptz`)
   const matching = () => conditions.reduce((all, one) => fragment`${all} and ${one}`)
   const removed = fragment`array(select agent_id::text from removed_agent) as removed`
   const [count] = await sql.run<{ total: number; removed: string[]; first_id?: string; last_id?: string }>(

@@ -192,10 +192,12 @@ async function page(
 ) {
   const { cursor, limit, offset, ...filter } = query
   const after_id = keyOf(cursor, isIdKey('task'))
-  const created_after = timestamp(query.created_after)
-  const created_before = timestamp(query.created_before)
   const { tasks: read, total } = await listTasks(sql, {
-    ...{ ...filter, ...of, created_after, created_before },
+    ...{ ...filter, ...of },
+    created_after: timestamp(query.created_after),
+    created_before: timestamp(query.created_before),
+    finished_after: timestamp(query.finished_after),
+    finished_before: timestamp(query.finished_before),
     ...{ after_id, limit: limit + 1, offset },
   })
   const { entries, next_cursor } = cutPage(read, limit, ({ id }) => id)

@@ -153,6 +153,21 @@ describe('tasks', () => {
     )
   })
 
+  it('tasks are listed by the time of their end, whenever they were created', async () => {
+    const agent = await newAgent()
+    const made = []
+    for (const text of ['a', 'b']) made.push((await give(agent, script({ text }), {}, 10)).body)
+    await service.sql`update task set created_at = now() - interval '2 days' where id = ${made[1].id}`
+    const idsOf = async (query: string) =>
+      (await call('GET', `${agent}/tasks?${query}`)).body.tasks.map(({ id }: any) => id)
+    const [first, second] = made.map(({ finished_at }) => finished_at)
+    assert.deepEqual(await idsOf(`finished_after=${second}`), [made[1].id])
+    assert.deepEqual(await idsOf(`finished_after=${first}&finished_before=${second}`), [made[0].id])
+    const { body } = await call('GET', `${agent}/tasks?finished_after=${first}&limit=1`)
+    assert.equal(body.pagination.total, 2)
+    assert.equal((await call('GET', `${agent}/tasks?finished_after=soon`)).status, 400)
+  })
+
   it('tasks are searched by a part of the input, ignoring case, and by the beginning of the identifier', async () => {
     const agent = await newAgent({ model: 'builtin/echo' })
     const elsewhere = await newAgent({ model: 'builtin/echo' })
