@@ -1,3 +1,4 @@
+import { localZone } from '#contract/accounts/preference-choices.ts'
 import type { Step } from './task-parts/types.ts'
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
@@ -8,16 +9,29 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ['second', 1_000],
 ]
 
-/** The zone that times are shown in: that of the browser, or UTC. A user chooses it in Preferences. */
-export type TimeZone = 'local' | 'UTC'
+/** The zone that times are shown in: an IANA time zone, or `local`, that of the browser. A user chooses it in Preferences. */
+export type TimeZone = string
 
 /** Asked for once: making a formatter takes a third of a millisecond, and a table has a hundred times in it. */
-let localZone: string | undefined
+let browserZone: string | undefined
 
 /** The zone's name, as it is shown beside a time or a chart. */
 export function zoneName(zone: TimeZone): string {
-  if (zone === 'UTC') return 'UTC'
-  return (localZone ??= Intl.DateTimeFormat().resolvedOptions().timeZone)
+  if (zone !== localZone) return zone
+  return (browserZone ??= Intl.DateTimeFormat().resolvedOptions().timeZone)
+}
+
+/** How far a zone is ahead of UTC at a moment, in milliseconds. */
+export function zoneOffset_ms(at: number, zone: TimeZone): number {
+  if (zone === localZone) return -60_000 * new Date(at).getTimezoneOffset()
+  const format = once(
+    `${zone} offset`,
+    () => new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' }),
+  )
+  // GMT, GMT+05:30, and with seconds before there were zones.
+  const [, sign, ...parts] = /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(format.format(at)) ?? []
+  const [hours = 0, minutes = 0, seconds = 0] = parts.map((part) => Number(part ?? 0))
+  return (sign === '-' ? -1000 : 1000) * ((hours * 60 + minutes) * 60 + seconds)
 }
 
 /** How dates and numbers are written. A user chooses one in Preferences. */
@@ -55,7 +69,11 @@ function written(at: string | number | Date, zone: TimeZone, name: keyof typeof 
   const options: Intl.DateTimeFormatOptions = parts[name]
   const format = once(`${form} ${zone} ${name}`, () => {
     const iso = form === 'iso' && options.month !== undefined ? ({ month: '2-digit' } as const) : {}
-    return new Intl.DateTimeFormat(forms[form], { ...options, ...iso, ...(zone === 'UTC' ? { timeZone: 'UTC' } : {}) })
+    return new Intl.DateTimeFormat(forms[form], {
+      ...options,
+      ...iso,
+      ...(zone === localZone ? {} : { timeZone: zone }),
+    })
   })
   // Some locales put the fraction behind a comma; there is one form of it.
   const text = format.format(new Date(at)).replace(/(:\d\d),(\d{3})/, '$1.$2')

@@ -1,9 +1,10 @@
 import { queryOptions } from '@tanstack/react-query'
 import { useSyncExternalStore } from 'react'
-import { defaultPreferences } from '#contract/accounts/preference-choices.ts'
+import { defaultPreferences, localZone } from '#contract/accounts/preference-choices.ts'
+import { isTimeZone } from '#contract/core/timestamps.ts'
 import type { Operations } from '#sdk/types.ts'
 import { api } from './api/client.ts'
-import { writeAs } from './format.ts'
+import { writeAs, type TimeZone } from './format.ts'
 import { tellFailure } from './ui/toast.tsx'
 
 export type Preferences = Operations['getPreferences']['result']
@@ -14,8 +15,7 @@ const defaults: Preferences = { ...defaultPreferences, task_views: [] }
 const key = 'cadre.preferences'
 const listeners = new Set<() => void>()
 
-let shown: Preferences = storedCopy()
-writeAs(shown.date_form)
+let shown: Preferences = defaults
 
 /** Raised when a change is sent and when it was answered: what was read meanwhile may be older than the change. */
 let changes = 0
@@ -60,8 +60,17 @@ function show(next: Preferences): void {
   take(next)
 }
 
+let besideUtc: TimeZone = localZone
+
+/** The zone that the user had before UTC: what a switch between the two goes back to. */
+export function zoneBesideUtc(): TimeZone {
+  return besideUtc
+}
+
 function take(next: Preferences): void {
-  shown = next
+  // A browser may not know a zone that another one knows.
+  shown = next.time_zone === localZone || isTimeZone(next.time_zone) ? next : { ...next, time_zone: localZone }
+  if (shown.time_zone !== 'UTC') besideUtc = shown.time_zone
   writeAs(next.date_form)
   const { dataset } = document.documentElement
   if (next.theme === 'system') delete dataset['theme']
@@ -83,6 +92,7 @@ function storedCopy(): Preferences {
   }
 }
 
+take(storedCopy())
 // Another tab has changed one.
 addEventListener('storage', (event) => {
   if (event.key === key) take(storedCopy())

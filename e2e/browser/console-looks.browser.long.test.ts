@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { eventually } from '../../server/test/harness.ts'
 import { inBrowser, isWider } from './chromium.ts'
-import { checkPage, checkScreen, choose, startConsole, type TestConsole } from './console.ts'
+import { checkPage, checkScreen, choose, pick, startConsole, type TestConsole } from './console.ts'
 
 let cadre: TestConsole
 let project: string
@@ -48,11 +48,11 @@ async function run(agent_id: string, input: string, status: string): Promise<str
 }
 
 /** Sets a preference, and waits until the service has stored it. */
-async function choosePreference(page: Page, label: string, choice: string): Promise<void> {
+async function choosePreference(page: Page, label: string, choice: string, by: typeof pick = choose): Promise<void> {
   const saved = page.waitForResponse(
     (answer) => answer.url().endsWith('/auth/preferences') && answer.request().method() === 'PUT',
   )
-  await choose(page, label, choice)
+  await by(page, label, choice)
   assert.equal((await saved).status(), 200)
 }
 
@@ -97,17 +97,18 @@ test(
   inBrowser,
   async () => {
     const page = await cadre.open('/settings/preferences')
-    await choosePreference(page, 'Times are shown in', 'UTC')
+    await choosePreference(page, 'Time zone', 'Asia/Kolkata', pick)
     await choosePreference(page, 'Dates and numbers', '2026-11-24 14:08 · 1 234,5')
     const { body: task } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${done}`)
     const { body: steps } = await cadre.send('GET', `/api/v1/projects/${project}/tasks/${done}/steps`)
-    const moment = (at: string): string => at.slice(0, 19).replace('T', ' ')
+    const there = (at: string): string => new Date(Date.parse(at) + 5.5 * 3_600_000).toISOString()
+    const moment = (at: string): string => there(at).slice(0, 19).replace('T', ' ')
     await page.goto(`/p/${project}/tasks/${done}`)
     await page
-      .locator(`time[title="${moment(task.created_at)} UTC"]`)
+      .locator(`time[title="${moment(task.created_at)} Asia/Kolkata"]`)
       .first()
       .waitFor()
-    await page.getByText(steps.steps[0].started_at.slice(11, 23)).first().waitFor()
+    await page.getByText(there(steps.steps[0].started_at).slice(11, 23)).first().waitFor()
     const { body: shown } = await cadre.send('GET', `/api/v1/projects/${project}/agents/${agent}`)
     await page.goto(`/p/${project}/agents/${agent}`)
     await page

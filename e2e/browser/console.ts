@@ -268,6 +268,11 @@ async function freePort(): Promise<number> {
 
 /** Chooses an agent where one is chosen, found by the service by its name. */
 export async function chooseAgent(page: Page, name: string, label = 'Agent'): Promise<void> {
+  await pick(page, label, name)
+}
+
+/** Chooses one of many, found by its name. */
+export async function pick(page: Page, label: string, name: string): Promise<void> {
   await page.getByRole('combobox', { name: `${label}: ` }).click()
   await page.getByLabel(`${label}, by a part of its name`).fill(name)
   await page.getByRole('option', { name, exact: true }).click()

@@ -1,6 +1,6 @@
 export const themes = ['system', 'light', 'dark'] as const
-/** `local` is the time zone of the browser. */
-export const preferredZones = ['local', 'UTC'] as const
+/** The time zone of the browser. */
+export const localZone = 'local'
 /** `day`: 24 Nov 2026, 14:08; `month`: Nov 24, 2026, 02:08 PM; `iso`: 2026-11-24 14:08. */
 export const dateForms = ['day', 'month', 'iso'] as const
 export const languages = ['en'] as const
@@ -13,7 +13,7 @@ export const taskViewName = { max: 40 } as const
 /** Preferences of a user who never changed them. */
 export const defaultPreferences = {
   theme: 'system',
-  time_zone: 'local',
+  time_zone: localZone,
   date_form: 'day',
   language: 'en',
   trace_url: '',

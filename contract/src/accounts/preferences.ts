@@ -2,11 +2,12 @@ import Type from 'typebox'
 import { bounds } from '../core/limits.ts'
 import { defineOperation, type Operation } from '../core/operation.ts'
 import { Choice, Named } from '../core/schemas.ts'
+import { timeZoneMax } from '../core/timestamps.ts'
 import {
   dateForms,
   defaultPreferences,
   languages,
-  preferredZones,
+  localZone,
   taskViewName,
   themes,
   tracePlace,
@@ -14,8 +15,10 @@ import {
 
 const preferences = {
   theme: Choice(themes, { description: '`system` follows the setting of the operating system.' }),
-  time_zone: Choice(preferredZones, {
-    description: 'Time zone of displayed times; `local` is the zone of the browser.',
+  time_zone: Type.String({
+    minLength: 1,
+    maxLength: timeZoneMax,
+    description: `Time zone of displayed times: an IANA time zone, such as Europe/Berlin, or \`${localZone}\` for the zone of the browser.`,
   }),
   date_form: Choice(dateForms, { description: 'Format of dates and numbers.' }),
   language: Choice(languages, { description: 'Language of the console.' }),

@@ -26,6 +26,22 @@ export function parseTimestamp(text: string): string | undefined {
   return timestamp.getUTCFullYear() < 1 || timestamp.getUTCFullYear() > 9999 ? undefined : timestamp.toISOString()
 }
 
+/** Maximum length of the name of a time zone, in characters. */
+export const timeZoneMax = 64
+
+/**
+ * Whether a name is in the time zone database. Offsets such as `+02:00` are refused, because they have no daylight
+ * saving time.
+ */
+export function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
+}
+
 /** Minutes ahead of UTC; undefined if the offset is out of range. */
 function offsetMinutes(offset: string): number | undefined {
   if (offset === 'Z' || offset === 'z') return 0

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { MetadataInput, TaskBudget } from '../resources/agents.ts'
 import { anyCredential, defineOperation, type Operation } from '../core/operation.ts'
+import { timeZoneMax } from '../core/timestamps.ts'
 import { scheduleCatchUps, scheduleErrors, scheduleOverlaps, scheduleStates } from './schedule-lifecycle.ts'
 import {
   agentParameter,
@@ -21,7 +22,7 @@ import { queuedTaskExample, Task, taskBounds, taskInput } from './tasks.ts'
 const base = '/api/v1/projects/{project_id}/schedules'
 
 /** Bounds of schedules. Lengths count code points. */
-export const scheduleBounds = { name: 100, cron: 100, time_zone: 64 } as const
+export const scheduleBounds = { name: 100, cron: 100, time_zone: timeZoneMax } as const
 
 /** Number of next due times in a response. */
 export const nextRunsMax = 5

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useAgentNames } from '../../agents/agent-names.ts'
-import { logTime } from '../../format.ts'
+import { logTime, type TimeZone } from '../../format.ts'
 import { usePathIds } from '../../task-parts/links.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { lineTones } from './line-tones.ts'
@@ -12,7 +12,7 @@ import type { LogLine } from '../../task-parts/types.ts'
 const side_lines = 5
 
 /** What was logged just before and after a line, also what does not match the filters. */
-export function LinesAround({ store, line, isUtc }: { store: LogStore; line: LogLine; isUtc: boolean }) {
+export function LinesAround({ store, line, zone }: { store: LogStore; line: LogLine; zone: TimeZone }) {
   const { project } = usePathIds()
   const { data, error } = useQuery({
     queryKey: ['log lines around', project, store.filter.agent, placeOf(line)],
@@ -32,7 +32,7 @@ export function LinesAround({ store, line, isUtc }: { store: LogStore; line: Log
           className={`flex gap-3 leading-5 ${lineTones[one.level]} ${one === line ? 'bg-accent-soft font-medium' : ''}`}
         >
           <time dateTime={one.timestamp} className="shrink-0 text-soft tabular-nums max-sm:hidden">
-            {logTime(one.timestamp, isUtc ? 'UTC' : 'local')}
+            {logTime(one.timestamp, zone)}
           </time>
           <span className="w-11 shrink-0">{one.level}</span>
           {isOfAll && <span className="w-32 shrink-0 truncate max-sm:hidden">{names.get(one.agent_id ?? '')}</span>}

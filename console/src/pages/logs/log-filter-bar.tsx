@@ -3,18 +3,19 @@ import { control, FilterSelect } from '../../ui/field.tsx'
 import { TypedSearch } from '../../ui/typed-search.tsx'
 import { asFieldTime, levels, ofFieldTime, type LogWords, type Period } from './log-filter.ts'
 import type { LogLine } from '../../task-parts/types.ts'
+import { zoneName, type TimeZone } from '../../format.ts'
 
 interface LogFilterBar {
   agent: string | undefined
   project: string
   filters: Partial<LogWords>
   /** Whether the fields of a period are in UTC. */
-  isUtc: boolean
+  zone: TimeZone
   change: (search: Partial<LogWords>, options?: { replace?: boolean }) => void
 }
 
 /** Which lines are shown. */
-export function LogFilterBar({ project, agent, filters: search, isUtc, change }: LogFilterBar) {
+export function LogFilterBar({ project, agent, filters: search, zone, change }: LogFilterBar) {
   return (
     <div
       className="grid w-full grid-cols-2 gap-2 sm:flex sm:w-auto sm:flex-wrap"
@@ -60,9 +61,9 @@ export function LogFilterBar({ project, agent, filters: search, isUtc, change }:
             key={end}
             type="datetime-local"
             step={1}
-            aria-label={`${end === 'from' ? 'From' : 'To'}, ${isUtc ? 'UTC' : 'local time'}`}
-            value={asFieldTime(search[end], isUtc)}
-            onChange={({ target }) => change({ [end]: ofFieldTime(target.value, isUtc) }, { replace: true })}
+            aria-label={`${end === 'from' ? 'From' : 'To'}, ${zoneName(zone)}`}
+            value={asFieldTime(search[end], zone)}
+            onChange={({ target }) => change({ [end]: ofFieldTime(target.value, zone) }, { replace: true })}
             className={`${control} !w-auto min-h-8 max-sm:min-h-10`}
           />
         ))}

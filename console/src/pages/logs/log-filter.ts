@@ -1,4 +1,5 @@
 import { useMemo } from 'react'
+import { zoneOffset_ms, type TimeZone } from '../../format.ts'
 import type { Search } from '../../search-text.ts'
 import type { LogFilter } from './log-store.ts'
 import type { LogLine } from '../../task-parts/types.ts'
@@ -49,16 +50,20 @@ function momentOf(word: unknown): string | undefined {
 }
 
 /** What a field for date and time shows of a moment. */
-export function asFieldTime(word: unknown, isUtc: boolean): string {
+export function asFieldTime(word: unknown, zone: TimeZone): string {
   const moment = momentOf(word)
   if (moment === undefined) return ''
-  const shift_ms = isUtc ? 0 : new Date(moment).getTimezoneOffset() * 60_000
-  return new Date(Date.parse(moment) - shift_ms).toISOString().slice(0, 19)
+  const at = Date.parse(moment)
+  return new Date(at + zoneOffset_ms(at, zone)).toISOString().slice(0, 19)
 }
 
 /** The moment that such a field says. */
-export function ofFieldTime(text: string, isUtc: boolean): string | undefined {
-  return momentOf(isUtc && text !== '' ? `${text}Z` : text)
+export function ofFieldTime(text: string, zone: TimeZone): string | undefined {
+  const asUtc = Date.parse(`${text}Z`)
+  if (Number.isNaN(asUtc)) return undefined
+  // The offset at about that time, then at the time that follows from it: near a change of the clock they differ.
+  const about = asUtc - zoneOffset_ms(asUtc, zone)
+  return new Date(asUtc - zoneOffset_ms(about, zone)).toISOString()
 }
 
 function textOf(word: string | number | undefined): string | undefined {

@@ -1,4 +1,4 @@
-import { logTime } from '../../format.ts'
+import { logTime, type TimeZone } from '../../format.ts'
 import { Link } from '@tanstack/react-router'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
@@ -20,7 +20,7 @@ interface LineProps {
   isChosen: boolean
   isOpen: boolean
   isWrapped: boolean
-  isUtc: boolean
+  zone: TimeZone
   isRoomy: boolean
   onToggle: () => void
   /** Chooses lines from here, or up to here; `isChoosing`: the other end is known. */
@@ -42,7 +42,7 @@ export function Line({
   isChosen,
   isOpen,
   isWrapped,
-  isUtc,
+  zone,
   isRoomy,
   onToggle,
   onChoose,
@@ -65,7 +65,7 @@ export function Line({
         className={`flex w-full cursor-pointer items-start gap-3 px-3 text-left ${isRoomy ? 'min-h-8 py-1.5' : 'min-h-6 py-0.5'} leading-5 hover:bg-quiet md:px-5 ${agent === undefined ? '' : 'max-sm:flex-wrap max-sm:gap-y-0'} ${lineTones[line.level]}`}
       >
         <time dateTime={line.timestamp} className="shrink-0 text-soft tabular-nums">
-          {logTime(line.timestamp, isUtc ? 'UTC' : 'local')}
+          {logTime(line.timestamp, zone)}
         </time>
         <span className={`w-11 shrink-0 ${line.level === 'error' ? 'font-bold' : ''}`}>{line.level}</span>
         {agent !== undefined && (
@@ -83,7 +83,7 @@ export function Line({
       {isOpen && (
         <div className="border-y border-line bg-quiet px-3 py-2 md:px-5">
           <ValueView label="Context" value={line.context} />
-          {aroundOf && <LinesAround store={store} line={line} isUtc={isUtc} />}
+          {aroundOf && <LinesAround store={store} line={line} zone={zone} />}
           <div className="mt-2 flex flex-wrap items-center gap-3 font-sans">
             <span className="inline-flex items-center text-soft">
               Line <CopyButton text={JSON.stringify(line)} label="Copy line" />

@@ -1,4 +1,4 @@
-import { plural } from '../../format.ts'
+import { plural, type TimeZone } from '../../format.ts'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronDown, ChevronUp } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
@@ -21,7 +21,7 @@ interface Props {
   store: LogStore
   isTailing: boolean
   isWrapped: boolean
-  isUtc: boolean
+  zone: TimeZone
   isRoomy: boolean
   /** The line that the address names: see `placeOf`. */
   at: string | undefined
@@ -33,7 +33,7 @@ interface Props {
 }
 
 /** The lines of a log, the newest last; only those in sight are there. */
-export function LogLines({ store, isTailing, isWrapped, isUtc, isRoomy, at, onAt, onTask, aroundOf }: Props) {
+export function LogLines({ store, isTailing, isWrapped, zone, isRoomy, at, onAt, onTask, aroundOf }: Props) {
   const scroller = useRef<HTMLDivElement>(null)
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set())
   /** Rows that are chosen, both ends included. */
@@ -150,7 +150,7 @@ export function LogLines({ store, isTailing, isWrapped, isUtc, isRoomy, at, onAt
                     isChosen={chosen !== undefined && index >= chosen[0] && index <= chosen[1]}
                     isOpen={open.has(index)}
                     isWrapped={isWrapped}
-                    isUtc={isUtc}
+                    zone={zone}
                     isRoomy={isRoomy}
                     onToggle={() => toggle(index)}
                     isChoosing={chosen !== undefined}

@@ -1,3 +1,4 @@
+import { localZone } from '#contract/accounts/preference-choices.ts'
 import { formatCount } from '../../format.ts'
 import { useEffect, useState } from 'react'
 import { projectLogSearch } from '#contract/core/limits.ts'
@@ -17,7 +18,7 @@ import { useLogFilter, type LogWords } from './log-filter.ts'
 import { LogLines } from './log-lines.tsx'
 import { useNewestAgents } from '../../agents/agent-names.ts'
 import { useLogStore } from './use-log-store.ts'
-import { usePreference } from '../../preferences.ts'
+import { usePreference, zoneBesideUtc } from '../../preferences.ts'
 
 /** What agents wrote, as they write it, and all of it before. */
 export function LogsPage() {
@@ -26,7 +27,7 @@ export function LogsPage() {
   const agents = useNewestAgents(project)
   const [preferred] = usePreference('time_zone')
   // The zone in the address wins over that of Preferences, so that a link shows the same times to all.
-  const isUtc = params.zone === undefined ? preferred === 'UTC' : params.zone === 'utc'
+  const zone = params.zone === undefined ? preferred : params.zone === 'utc' ? 'UTC' : zoneBesideUtc()
   const agent = typeof params.agent === 'string' ? params.agent : undefined
   const filter = useLogFilter(project, agent, params)
   // To a period that is over nothing comes.
@@ -47,7 +48,7 @@ export function LogsPage() {
     <div className={fullHeight}>
       <header className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line p-3 md:px-5">
         <h1 className="mr-2">Logs</h1>
-        <LogFilterBar agent={agent} project={project} filters={params} isUtc={isUtc} change={setParams} />
+        <LogFilterBar agent={agent} project={project} filters={params} zone={zone} change={setParams} />
         <Button
           className="sm:hidden"
           aria-expanded={hasOptions}
@@ -71,9 +72,9 @@ export function LogsPage() {
           />
           <Choices
             label="Time zone"
-            value={isUtc ? 'utc' : 'local'}
+            value={zone === 'UTC' ? 'utc' : 'local'}
             options={[
-              ['local', 'Local'],
+              ['local', zoneBesideUtc() === localZone ? 'Local' : zoneBesideUtc()],
               ['utc', 'UTC'],
             ]}
             onChange={(next) => setParams({ zone: next === 'utc' ? 'utc' : 'local' }, { replace: true })}
@@ -144,7 +145,7 @@ export function LogsPage() {
           store={store}
           isTailing={isTailing}
           isWrapped={params.wrap === true}
-          isUtc={isUtc}
+          zone={zone}
           isRoomy={params.density === 'roomy'}
           at={typeof params.at === 'string' ? params.at : undefined}
           onAt={(at) => setParams({ at }, { replace: true })}

@@ -19,6 +19,7 @@ import { intervalOf, metricsQuery, secondsOf, type Metrics } from './metrics-que
 import { intervalRefusal, intervals, ranges, type IntervalName, type RangeName } from './periods.ts'
 import { Series } from './series.tsx'
 import { usePreference } from '../../preferences.ts'
+import { ZonePicker } from '../../ui/zone-picker.tsx'
 
 const rangeLabels = Object.fromEntries(Object.entries(ranges).map(([name, { label }]) => [name, label]))
 const intervalLabels: Record<IntervalName, string> = {
@@ -74,7 +75,7 @@ export default function MetricsPage() {
     const point = metrics.data?.now.time_series[index]
     if (!point) return
     const until = new Date(Date.parse(point.timestamp) + secondsOf(interval) * 1000).toISOString()
-    void navigate(paths.tasks(project_id, { agent: agent_id, created_after: point.timestamp, created_before: until }))
+    void navigate(paths.tasks(project_id, { agent: agent_id, finished_after: point.timestamp, finished_before: until }))
   }
   const isEmpty =
     metrics.data !== undefined &&
@@ -111,13 +112,7 @@ export default function MetricsPage() {
         >
           <Options of={pointLabels} refused={refused} />
         </FilterSelect>
-        <FilterSelect
-          label="Time zone"
-          value={zone}
-          onChange={(event) => setZone(event.target.value as 'local' | 'UTC')}
-        >
-          <Options of={{ local: zoneName('local') === 'UTC' ? 'Local (UTC)' : zoneName('local'), UTC: 'UTC' }} />
-        </FilterSelect>
+        <ZonePicker label="Time zone" value={zone} onChange={setZone} hasLocal className="sm:!w-52" />
         <Checkbox
           label="Compare with the previous period"
           checked={isCompared}

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { useEffect, useId, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { isObject } from '#contract/core/merge-patch.ts'
 import type { NewSchedule, Schedule } from '#sdk/types.ts'
 import { APIError } from '#sdk/errors.ts'
@@ -10,6 +10,9 @@ import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
 import { Options } from '../parts/options.tsx'
 import { cronWords } from './cron-description.ts'
 import { RunTimes } from './run-times.tsx'
+import { localZone } from '#contract/accounts/preference-choices.ts'
+import { zoneName } from '../../format.ts'
+import { ZonePicker } from '../../ui/zone-picker.tsx'
 
 const presets: Record<string, string> = {
   '0 * * * *': 'Every hour',
@@ -31,22 +34,21 @@ export function ScheduleForm({
   isBusy: boolean
   submit: (values: NewSchedule) => void
 }) {
-  const zones = useId()
   const [name, setName] = useState(values?.name ?? '')
   const [agent_id, setAgent] = useState<string | undefined>(values?.agent_id)
   const [cron, setCron] = useState(values?.cron ?? '30 7 * * mon-fri')
-  const [time_zone, setZone] = useState(values?.time_zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone ?? 'UTC')
+  const [time_zone, setZone] = useState(values?.time_zone ?? zoneName(localZone))
   const isText = values === undefined || typeof values.input === 'string'
   const [input, setInput] = useState(
     isText ? ((values?.input as string | undefined) ?? '') : JSON.stringify(values.input, undefined, 2),
   )
   const [overlap, setOverlap] = useState(values?.overlap ?? 'skip')
   const [catch_up, setCatchUp] = useState(values?.catch_up ?? 'once')
-  const asked = useRested(JSON.stringify({ cron: cron.trim(), time_zone: time_zone.trim() }))
+  const asked = useRested(JSON.stringify({ cron: cron.trim(), time_zone }))
   const preview = useQuery({
     queryKey: ['project', project_id, 'schedules', 'preview', asked],
     queryFn: () => api.schedules.preview(project_id, JSON.parse(asked) as { cron: string; time_zone: string }),
-    enabled: cron.trim() !== '' && time_zone.trim() !== '',
+    enabled: cron.trim() !== '',
     placeholderData: keepPreviousData,
     retry: false,
   })
@@ -75,7 +77,7 @@ export function ScheduleForm({
         event.preventDefault()
         if (reason || data === undefined) return
         submit({
-          ...{ agent_id: agent_id!, name: name.trim(), cron: cron.trim(), time_zone: time_zone.trim() },
+          ...{ agent_id: agent_id!, name: name.trim(), cron: cron.trim(), time_zone },
           ...{ input: data as NewSchedule['input'], overlap, catch_up },
         })
       }}
@@ -115,24 +117,16 @@ export function ScheduleForm({
             onChange={({ target }) => setCron(target.value)}
           />
         </Field>
-        <Field label="Time zone" fault={fault('time_zone')}>
-          <TextInput
-            list={zones}
-            spellCheck={false}
-            value={time_zone}
-            onChange={({ target }) => setZone(target.value)}
-          />
-        </Field>
-        <datalist id={zones}>
-          {['UTC', ...Intl.supportedValuesOf('timeZone')].map((zone) => (
-            <option key={zone} value={zone} />
-          ))}
-        </datalist>
+        <div>
+          <p className="mb-1 font-medium">Time zone</p>
+          <ZonePicker label="Time zone" value={time_zone} onChange={setZone} />
+          {fault('time_zone') && <p className="mt-1 text-sm font-medium text-bad">{fault('time_zone')}</p>}
+        </div>
       </div>
       <div className="rounded-md border border-line px-3 py-2">
         <h3 className="text-sm font-medium">Next runs</h3>
         {runs.length > 0 ? (
-          <RunTimes label="Next runs" runs={runs} time_zone={time_zone.trim()} />
+          <RunTimes label="Next runs" runs={runs} time_zone={time_zone} />
         ) : (
           <p className="py-1.5 text-soft">
             {preview.error ? 'This is not a valid cron pattern.' : preview.data ? 'It would never run.' : 'Counting…'}

@@ -11,6 +11,7 @@ import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
 import { Facts, PageHeader, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { tell } from '../../ui/toast.tsx'
+import { ZonePicker } from '../../ui/zone-picker.tsx'
 import type { Form } from '../../format.ts'
 import { traceAddressFault } from '../../trace-address.ts'
 import { scopeWords, type Scope } from './scope-presets.ts'
@@ -57,12 +58,10 @@ export default function PreferencesPage() {
                 <option value="dark">Dark</option>
               </SelectInput>
             </Field>
-            <Field label="Times are shown in">
-              <SelectInput value={zone} onChange={(event) => setZone(event.target.value === 'UTC' ? 'UTC' : 'local')}>
-                <option value="local">{Intl.DateTimeFormat().resolvedOptions().timeZone} (here)</option>
-                <option value="UTC">UTC</option>
-              </SelectInput>
-            </Field>
+            <div>
+              <p className="mb-1 font-medium">Time zone</p>
+              <ZonePicker label="Time zone" value={zone} onChange={setZone} hasLocal />
+            </div>
             <Field label="Language" hint="The console speaks English so far.">
               <SelectInput value={language} onChange={(event) => setLanguage(event.target.value as typeof language)}>
                 <option value="en">English</option>

@@ -41,7 +41,7 @@ export function LogsView({ live }: { live: TaskLive }) {
           store={store}
           isTailing={isOpen}
           isWrapped
-          isUtc={zone === 'UTC'}
+          zone={zone}
           isRoomy={false}
           at={search.at}
           onAt={(at) => change({ at }, { replace: true })}

@@ -1,10 +1,10 @@
 import { useEffect, useId, useRef, useState, type KeyboardEvent, type PointerEvent, type ReactNode } from 'react'
-import { axisTime, exactTime, formatShort, zoneName } from '../../format.ts'
+import { axisTime, exactTime, formatShort, zoneName, zoneOffset_ms } from '../../format.ts'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../button.tsx'
 import { ChartTable } from './chart-table.tsx'
 import { ticksUpTo, timeLabels } from './chart-ticks.ts'
-import { usePreference } from '../../preferences.ts'
+import { usePreference, zoneBesideUtc } from '../../preferences.ts'
 
 /** Colors of the theme that a chart draws with. */
 export type ChartColor =
@@ -107,7 +107,7 @@ export function Chart({
   const labels = timeLabels(times, {
     step,
     slot_px: slot,
-    offset: (at) => (zone === 'UTC' ? 0 : -60 * new Date(at * 1000).getTimezoneOffset()),
+    offset: (at) => zoneOffset_ms(at * 1000, zone) / 1000,
   })
 
   const indexAt = ({ clientX, currentTarget }: PointerEvent<SVGElement>): number => {
@@ -350,7 +350,8 @@ function placed<Mark extends { label: string; place: number }>(marks: readonly M
 /** The zone of the times, and the way to the other one; where they are the same there is no other. */
 function ZoneSwitch() {
   const [zone, setZone] = usePreference('time_zone')
-  const [name, other] = [zoneName(zone), zoneName(zone === 'UTC' ? 'local' : 'UTC')]
+  const next = zone === 'UTC' ? zoneBesideUtc() : 'UTC'
+  const [name, other] = [zoneName(zone), zoneName(next)]
   if (name === other) return <span className="px-2 text-xs leading-6 text-soft">{name}</span>
   return (
     <Button
@@ -358,7 +359,7 @@ function ZoneSwitch() {
       size="small"
       title={`Show times in ${other}`}
       aria-label={`Times are in ${name}: show them in ${other}`}
-      onClick={() => setZone(zone === 'UTC' ? 'local' : 'UTC')}
+      onClick={() => setZone(next)}
     >
       {name}
     </Button>

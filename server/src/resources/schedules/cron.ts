@@ -1,4 +1,5 @@
 import { Cron } from 'croner'
+import { isTimeZone } from '#contract/core/timestamps.ts'
 
 /**
  * Five fields with `L`, `W`, `#` and names, or a nickname. `?` is not allowed, because the library replaces it by the
@@ -53,18 +54,5 @@ export class DueTimes {
     // The library searches strictly before a whole second.
     const [last] = this.#cron.previousRuns(1, new Date((Math.floor(timestamp.getTime() / 1000) + 1) * 1000))
     return last ?? null
-  }
-}
-
-/**
- * Whether a name is in the time zone database. Offsets such as `+02:00` are refused, because they have no daylight
- * saving time.
- */
-function isTimeZone(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
-  } catch {
-    return false
   }
 }

@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { acceptInvitation } from '#contract/accounts/invitations.ts'
 import { invalid, Problem } from '#contract/core/problems.ts'
+import { isTimeZone } from '#contract/core/timestamps.ts'
 import { permissionsOf, sessionScopes } from '#contract/core/scopes.ts'
-import { defaultPreferences } from '#contract/accounts/preference-choices.ts'
+import { defaultPreferences, localZone } from '#contract/accounts/preference-choices.ts'
 import { getPreferences, updatePreferences as changePreferences } from '#contract/accounts/preferences.ts'
 import * as operations from '#contract/accounts/users.ts'
 import type { Context } from '../../context.ts'
@@ -79,10 +80,17 @@ export function userRoutes(app: FastifyInstance, http: HttpContext, context: Con
   })
 
   handle(app, http, changePreferences, {
-    run: async ({ sql, principal, body }) => ({
-      ...defaultPreferences,
-      ...(await updatePreferences(sql, principal.user_id, body)),
-    }),
+    async run({ sql, principal, body }) {
+      const { time_zone } = body
+      if (time_zone !== undefined && time_zone !== localZone && !isTimeZone(time_zone))
+        throw invalid({
+          field: 'time_zone',
+          message: `is neither a known IANA time zone nor ${localZone}`,
+          code: 'invalid_format',
+          provided: time_zone,
+        })
+      return { ...defaultPreferences, ...(await updatePreferences(sql, principal.user_id, body)) }
+    },
   })
 
   handle(app, http, operations.getPermissions, {

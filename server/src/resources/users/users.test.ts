@@ -103,10 +103,10 @@ test('the preferences of a user are the same in every browser, and others keep t
   const trace_url = 'https://traces.example.com/{trace_id}'
   const { status, body } = await service.send('PUT', path, { ...desk, body: { theme: 'dark', trace_url } })
   assert.equal(status, 200, JSON.stringify(body))
-  await service.send('PUT', path, { ...desk, body: { time_zone: 'UTC' } })
+  await service.send('PUT', path, { ...desk, body: { time_zone: 'Asia/Tokyo' } })
   const task_views = [{ project_id: '1', name: 'Slow ones', query: 'status=failed&since=24h' }]
   await service.send('PUT', path, { ...desk, body: { task_views } })
-  const chosen = { ...defaults, theme: 'dark', time_zone: 'UTC', trace_url, task_views }
+  const chosen = { ...defaults, theme: 'dark', time_zone: 'Asia/Tokyo', trace_url, task_views }
   assert.deepEqual((await service.send('GET', path, telephone)).body, chosen)
   const other = await makeSession(service, await makePerson(service, 'viewer', service.owner.org_id))
   assert.deepEqual((await service.send('GET', path, other)).body, defaults)
@@ -116,6 +116,8 @@ test('the preferences of a user are the same in every browser, and others keep t
     { task_views: [{ project_id: '1', name: '', query: '' }] },
     { trace_url: 'https://traces.example.com' },
     { language: 'tlh' },
+    { time_zone: 'Mars/Olympus' },
+    { time_zone: '+02:00' },
   ])
     assert.equal((await service.send('PUT', path, { ...desk, body: wrong })).status, 400, JSON.stringify(wrong))
   assert.deepEqual((await service.send('PUT', path, { ...desk, body: {} })).body, chosen)
