@@ -315,6 +315,24 @@ describe('the bounds of files', () => {
     }
   })
 
+  it('a form with two files, or whose parts end too early, is refused, leaves nothing, and the service goes on', async () => {
+    const before = await rows()
+    const part = (name: string, text: string) =>
+      `--b\r\ncontent-disposition: form-data; name="${name}"; filename="a.txt"\r\n\r\n${text}\r\n`
+    const wrong: [sent: string, field: string][] = [
+      [`${part('file', 'one')}${part('file', 'two')}--b--\r\n`, 'file'],
+      [`${part('file', 'x'.repeat(3_000_000))}${part('file', 'two')}--b--\r\n`, 'file'],
+      [`${part('file', 'one')}${part('other', 'two')}${part('another', 'three')}--b--\r\n`, 'body'],
+      [`${part('file', 'one')}--b\r\ncontent-disp`, 'body'],
+      [part('other', 'one').slice(0, -4), 'body'],
+    ]
+    for (const [sent, field] of wrong) {
+      const { status, body } = await upload(sent, '', { 'content-type': 'multipart/form-data; boundary=b' })
+      assert.deepEqual([status, body.error.details[0].field], [400, field], JSON.stringify(body))
+    }
+    await eventually(async () => (await rows()) === before)
+  })
+
   it('an upload beyond the quota of its project is refused', async () => {
     const small = await startTestService({ CADRE_FILES_MAX_BYTES_PROJECT: '1500000' })
     try {

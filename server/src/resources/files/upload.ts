@@ -105,6 +105,8 @@ async function receiveForm(
     if (field === 'name') given = value
   })
   form.on('file', (field: string, part: Readable, filename: string | undefined, _encoding: string, type: string) => {
+    // The reader of a part gets its error too. A part without a reader would end the process.
+    part.on('error', () => {})
     if (field !== 'file') return void part.resume()
     count += 1
     if (count > 1) {
@@ -124,9 +126,10 @@ async function receiveForm(
     )
   const read = new Promise<void>((resolve, reject) => {
     form.once('finish', resolve)
-    form.once('error', (cause: unknown) => reject(cutOff(cause)))
+    // A form may fail more than once, and an error without a listener would end the process.
+    form.on('error', (cause: unknown) => reject(cutOff(cause)))
     body.once('aborted', () => reject(cutOff(new Error('aborted'))))
-    body.once('error', (cause) => reject(cutOff(cause)))
+    body.on('error', (cause) => reject(cutOff(cause)))
   })
   const counted = new PassThrough()
   counted.on('data', (chunk: Buffer) => {
