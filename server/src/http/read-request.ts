@@ -3,7 +3,7 @@ import type { TObject } from 'typebox'
 import { isObject } from '#contract/core/merge-patch.ts'
 import type { Operation } from '#contract/core/operation.ts'
 import { bounds } from '#contract/core/limits.ts'
-import { invalid, Problem, summarize, type Issue } from '#contract/core/problems.ts'
+import { describeIssue, invalid, Problem, summarize, type Issue } from '#contract/core/problems.ts'
 import { cursorIssues } from './lists/cursor.ts'
 import { unknownInBody, unknownInQuery } from './unknown/unknown-members.ts'
 import { checkStructure, check, checkQuery, readQuery } from './validation.ts'
@@ -91,12 +91,15 @@ export function validate(operation: Operation, raw: RawRequest): { query: unknow
 }
 
 /** An invalid project name that is text has a special code (spec 7.4, decision D27). */
-function nameProblem(operation: Operation, body: unknown, { field, message }: Issue): Problem | undefined {
+function nameProblem(operation: Operation, body: unknown, issue: Issue): Problem | undefined {
+  const { field, message } = issue
   const name = isObject(body) ? body.name : undefined
   if (field !== 'name' || typeof name !== 'string' || !operation.problems.includes('invalid_project_name'))
     return undefined
   const details = { field, value: name.slice(0, 100).toWellFormed(), issue: message }
-  return new Problem('invalid_project_name', details, { message: `The project name is not valid: it ${message}.` })
+  return new Problem('invalid_project_name', details, {
+    message: `The project name is not valid: ${describeIssue(issue)}.`,
+  })
 }
 
 function validateBody(operation: Operation, sent: unknown): { body: unknown; issues: Issue[] } {

@@ -81,7 +81,8 @@ describe('creating a project', () => {
       assert.deepEqual(Object.keys(body.error.details).sort(), ['field', 'issue', 'value'])
       assert.equal(body.error.details.field, 'name')
       assert.equal(body.error.details.value, name.slice(0, 100))
-      assert.equal(body.error.message, `The project name is not valid: it ${body.error.details.issue}.`)
+      const issue = body.error.details.issue.replace(/^name /, '')
+      assert.equal(body.error.message, `The project name is not valid: name ${issue}.`)
     })
   }
 
