@@ -208,16 +208,13 @@ export function providerFailed(
   }
 }
 
-/** The change of a call that Cadre aborted: a failed step that will be repeated. */
+/** The change of a call that Cadre aborted: a failed step, which is repeated unless its task ends with it. */
 export function interrupted(run: Run, step: Step, thrown: unknown): Change {
   const reason = thrown instanceof Interrupted ? thrown.reason : 'agent'
   const stored = run.unfinished
-  const change = unfinished(
-    run,
-    step,
-    { code: 'aborted', message: 'The call was aborted.', retryable: true },
-    { reason, will_retry: true },
-  )
+  const will_retry = reason !== 'cancel' && reason !== 'timeout'
+  const error = { code: 'aborted', message: 'The call was aborted.', retryable: will_retry }
+  const change = unfinished(run, step, error, { reason, will_retry })
   // A task that is canceled or out of time keeps the text so far.
   run.unfinished = stored
   return change

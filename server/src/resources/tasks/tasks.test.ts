@@ -38,6 +38,9 @@ describe('tasks', () => {
   const reaches = (task: { id: string }, status: string) => waitForTask(service.send, project, task.id, status)
   const eventsOf = async (task: { id: string }) => await eventsOfTask(service.send, project, task.id)
   const typesOf = async (task: { id: string }) => (await eventsOf(task)).map(({ type }) => type)
+  /** Whether each failed step said that it would be repeated. */
+  const retriesOf = async (task: { id: string }) =>
+    (await eventsOf(task)).filter(({ type }) => type === 'step.failed').map(({ data }) => data.will_retry)
   const stepBegan = (task: { id: string }) => eventually(async () => (await typesOf(task)).includes('step.started'))
   const outbox = async (agent: string) =>
     (
@@ -245,6 +248,7 @@ describe('tasks', () => {
       assert.match(canceled.output?.content ?? 'As far', /^As far/)
       const types = await typesOf(task)
       assert.deepEqual([types.at(-1), types.includes('cancel.requested')], ['task.canceled', true])
+      assert.deepEqual(await retriesOf(task), [false], 'a canceled task does not repeat its call')
       assert.equal((await call('POST', `/tasks/${task.id}/cancel`)).status, 200)
     })
 
@@ -522,6 +526,7 @@ describe('tasks', () => {
       const agent = await newAgent()
       const { body: task } = await give(agent, script({ text: 'slow' }, forever), { timeout_seconds: 1 }, 10)
       assert.deepEqual([task.status, task.error.code], ['expired', 'task_timeout'])
+      assert.deepEqual(await retriesOf(task), [false], 'a task out of time does not repeat its call')
       assert.equal(
         (await outbox(agent)).some(({ type }) => type === 'agent.failed'),
         true,
