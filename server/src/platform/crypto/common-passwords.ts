@@ -12,7 +12,7 @@ const wellKnown = new Set(
   changeme1234 changeme12345 letmeinletmein letmeinplease welcome12345 welcome123456 iloveyou1234 iloveyouforever
   iloveyoubaby iamthebest123 sunshine1234 princess1234 football1234 baseball1234 superman1234 dragon123456
   monkey123456 trustno1trustno1 leavemealone motherfucker manchesterunited liverpoolfc1 counterstrike finalfantasy
-  needforspeed justinbieber correcthorsebatterystaple correct-horse-battery-staple
+  needforspeed justinbieber
   p@ssw0rd1234 p@ssword1234 passw0rd1234 test12345678 testtest1234 abcd12345678 abc123456789 a1b2c3d4e5f6
   1a2b3c4d5e6f summer2024!! summer2025!! summer2026!! winter2024!! winter2025!! winter2026!! companyname1
   supersecret1 supersecret123 verysecret12 secretpassword thisismypassword nopassword123 defaultpassword

@@ -17,8 +17,8 @@ export const passwordErrors: Record<PasswordError, string> = {
 
 /**
  * Why a new password is refused; undefined if it is accepted (decision D67, NIST SP 800-63B). It is refused for its length,
- * as a common password or the e-mail address, as a repetition (`abcabcabcabc`) or as a sequence (`123456789012`). There
- * are no composition rules.
+ * as a common password or the e-mail address, and, up to `listedMax` characters, as a repetition (`abcabcabcabc`) or as a
+ * sequence (`123456789012`). There are no composition rules.
  */
 export function passwordError(password: string, email: string): PasswordError | undefined {
   if (!password.isWellFormed() || password.includes('\u0000')) return 'unreadable'
@@ -30,11 +30,19 @@ export function passwordError(password: string, email: string): PasswordError | 
   const lower = text.toLowerCase()
   const [local = ''] = email.toLowerCase().split('@')
   if (lower === email.toLowerCase() || lower === local) return 'email'
-  const unit = repeatedUnit(lower)
-  if (unit !== undefined && ([...unit].length <= unitMax || isCommonPassword(unit))) return 'repeated'
-  if (isRun(lower)) return 'sequence'
+  if (length <= listedMax) {
+    const unit = repeatedUnit(lower)
+    if (unit !== undefined && ([...unit].length <= unitMax || isCommonPassword(unit))) return 'repeated'
+    if (isRun(lower)) return 'sequence'
+  }
   return isCommonPassword(lower) ? 'common' : undefined
 }
+
+/**
+ * Repetitions and sequences of up to this many characters count as common passwords: lists of them have too few of at
+ * least twelve characters. Longer ones are in no list.
+ */
+const listedMax = 24
 
 /** Repetitions of up to this many characters are as easy to guess as the characters themselves. */
 const unitMax = 4

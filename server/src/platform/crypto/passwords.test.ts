@@ -78,8 +78,12 @@ test('a new password is checked for length in code points, common passwords, the
   assert.equal(faults('qwertyuiopasdf'), 'sequence')
   assert.equal(faults('nul\u0000nul nul nul'), 'unreadable')
   assert.equal(faults('lone \ud800 surrogate'), 'unreadable')
+  assert.equal(faults('ab'.repeat(12)), 'repeated')
   for (const fine of [
     'seven grey herons',
+    'correct-horse-battery-staple',
+    'a'.repeat(25),
+    'x'.repeat(128),
     'tT9#kQ2!mZ7$',
     'correct battery horse',
     'пятнадцать слов',
