@@ -100,7 +100,7 @@ export const updateUser = defineOperation({
       Nullable(
         Type.String({
           maxLength: bounds.avatar_url,
-          pattern: '^(https?://[^\\s]+)?$',
+          pattern: '^([Hh][Tt][Tt][Pp][Ss]?://[^\\s]+)?$',
           description: 'An http or https URL; empty or null removes it.',
         }),
       ),

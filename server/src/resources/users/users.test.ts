@@ -49,6 +49,7 @@ test('an update changes the name, the picture or both, and nothing else', async 
   const { body: pictured } = await put({ avatar_url: 'https://example.com/ada.png' })
   assert.equal(pictured.name, 'Ada Lovelace')
   assert.equal(pictured.avatar_url, 'https://example.com/ada.png')
+  assert.equal((await put({ avatar_url: 'HTTPS://example.com/a' })).body.avatar_url, 'HTTPS://example.com/a')
   for (const avatar_url of [null, '']) {
     await put({ avatar_url: 'https://example.com/ada.png' })
     assert.equal((await put({ avatar_url })).body.avatar_url, '')
