@@ -13,6 +13,8 @@ export interface Fault {
   /** The schema that the keyword is a member of. */
   parentSchema?: unknown
   data?: unknown
+  /** The member whose name is wrong; only of errors of a name, whose `instancePath` is that of the object. */
+  propertyName?: string
 }
 
 /**
@@ -80,9 +82,10 @@ export function issueOf(error: Fault): Issue {
     secret || error.data === undefined || isObject(error.data) || Array.isArray(error.data)
       ? {}
       : { provided: cut(error.data) }
+  const subject = error.propertyName === undefined ? '' : 'has a member name that '
   const issue = (code: Issue['code'], message: string, more: Partial<Issue> = {}): Issue => ({
     field: path || 'body',
-    message,
+    message: `${subject}${message}`,
     code,
     ...more,
     ...provided,

@@ -322,7 +322,10 @@ const environment = <Value extends string | null>(value: object) =>
     type: 'object',
     additionalProperties: value,
     maxProperties: bounds.config_environment_variables,
-    propertyNames: { pattern: environmentKey },
+    propertyNames: {
+      pattern: environmentKey,
+      description: 'Letters, digits and _, at most 128; no digit at the start.',
+    },
     'x-secret': true,
     description: 'Stored encrypted. Names consist of letters, digits and _.',
   })

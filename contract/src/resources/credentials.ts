@@ -32,6 +32,7 @@ const hostPattern = Type.String({
   minLength: 1,
   maxLength: bounds.credential_host,
   pattern: '^(\\*\\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?$|^\\[[0-9A-Fa-f:.]+\\](:[0-9]{1,5})?$',
+  description: 'A host, or `*.` and a host, without a scheme or a path. A port may follow.',
 })
 const allowed_hosts = Type.Array(hostPattern, {
   minItems: 1,

@@ -67,7 +67,10 @@ const headers = Type.Unsafe<Record<string, string>>({
   type: 'object',
   additionalProperties: { type: 'string', maxLength: bounds.tool_header_value, 'x-secret': true },
   maxProperties: bounds.tool_headers,
-  propertyNames: { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" },
+  propertyNames: {
+    pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$",
+    description: 'A name of a header (RFC 9110), of at most 128 characters.',
+  },
   description: 'Headers of every request. `${credentials.NAME}` and `${env.NAME}` are replaced when it is sent.',
 })
 

@@ -237,6 +237,21 @@ describe('the bounds of an agent (decision D50)', () => {
     })
   }
 
+  it('the issue of a member name says that it is about the name, and which names are allowed', async () => {
+    const body = { metadata: { ['k'.repeat(65)]: 1 }, config: { environment_variables: { '9A': 'x' } } }
+    const { details } = (await create({ name: newName(), ...body })).body.error
+    assert.deepEqual(
+      details.map(({ message, provided }: any) => [message, provided]),
+      [
+        [
+          'has a member name that does not have the right format: Letters, digits and _, at most 128; no digit at the start',
+          '9A',
+        ],
+        ['has a member name that must have at most 64 characters', 'k'.repeat(65)],
+      ],
+    )
+  })
+
   it('the bounds of an agent apply to the result of an update, not only to the sent members', async () => {
     const made = await make({ config: { environment_variables: many(60, () => 'x') }, metadata: many(40, (i) => i) })
     const update = (body: object) => test.send('PUT', `${agents}/${made.id}`, { body })
