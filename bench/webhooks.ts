@@ -212,7 +212,7 @@ async function measureLatency(count: number): Promise<void> {
     })
     await arrived
     reported.push(performance.now() - committed)
-    // The lane is given back before the next one comes.
+    // The endpoint lease is released before the next event.
     for (let owned = true; owned;) {
       const [row] = await sql`select 1 from webhook_lane where owner is not null`
       owned = row !== undefined

@@ -82,7 +82,7 @@ export interface LockedTask {
    * The `created_at` of the events that the transaction writes: its time, or the time of the previous change if the
    * transaction waited for that one. So the timestamps of a task's events are monotonic.
    */
-  told_at: string
+  event_at: string
 }
 
 export interface LockedAgent {

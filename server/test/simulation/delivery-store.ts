@@ -15,7 +15,7 @@ import type { VirtualTime } from './virtual-time.ts'
 import type { DeliveringProcess, StoredDelivery } from './stored.ts'
 
 /** Rules that a test can break on purpose, to check that the simulation finds it. */
-export type PlantedDeliveryFault = 'ownership is not checked' | 'waits are ignored' | 'lanes rest by an old look'
+export type PlantedDeliveryFault = 'ownership is not checked' | 'waits are ignored' | 'leases rest by an old read'
 
 interface StoredLease {
   due_at: number | null
@@ -77,7 +77,7 @@ export class SimulatedDeliveryStore {
         run((commits) => {
           const rests = new Map<string, Rest>()
           for (const lease of leases) {
-            const isOld = this.#planted === 'lanes rest by an old look' && !leave
+            const isOld = this.#planted === 'leases rest by an old read' && !leave
             const due_at = isOld ? (this.#seen.get(lease.webhook_id) ?? null) : this.#nextDue(lease, leave)
             const rest = this.#rest(owner, lease, { leave, due_at }, commits)
             if (rest) rests.set(lease.webhook_id, rest)
@@ -269,7 +269,7 @@ export class SimulatedDeliveryStore {
       const next = this.#nextDue({ webhook_id, except }, leave) ?? Infinity
       this.#witness.must(
         Math.max(next, this.#time.now) >= (lease.due_at ?? Infinity),
-        `a lane that rests is due when something in it is: ${webhook_id} at ${lease.due_at}, not ${next}`,
+        `a resting lease is due with its next delivery: ${webhook_id} at ${lease.due_at}, not ${next}`,
       )
     })
     return isGivenBack ? 'given_back' : isDue ? 'due' : 'waiting'

@@ -35,14 +35,14 @@ export class DeliveryWitness extends Witness {
     this.#time = time
   }
 
-  /** A process begins a request, as the owner of the lane or as one that does not know yet that it lost it. */
+  /** A process begins a request, as the owner of the lease or as one that does not know yet that it lost it. */
   begins(process: DeliveringProcess, delivery: DueDelivery, isOwner: boolean): SeenRequest {
     const request = { delivery, process, isExcused: !isOwner, isOver: false, isWritten: false }
     this.#requests.push(request)
     this.#open.add(request)
     this.counts.tries += 1
     const notBefore = this.#notBefore.get(delivery.id) ?? 0
-    // Who lost the lane on the way may come late, with what was due when it looked.
+    // A process that lost the lease may be late, with a delivery that was due when it read.
     this.must(
       !isOwner || this.#time.now >= notBefore,
       `an attempt waits for its time: ${delivery.id} came ${notBefore - this.#time.now} ms too early`,
@@ -89,7 +89,7 @@ export class DeliveryWitness extends Witness {
 
   /** Records a result that is stored. */
   wrote(process: DeliveringProcess, result: AttemptResult, isOwn: boolean): void {
-    this.must(isOwn, `only the owner of a lane writes, once: ${process.id} wrote of ${result.delivery_id}`)
+    this.must(isOwn, `only the owner of a lease writes, once: ${process.id} wrote of ${result.delivery_id}`)
     const request = this.#requests.findLast((one) => one.process === process && one.delivery.id === result.delivery_id)
     if (request) request.isWritten = true
     this.counts.writes += 1

@@ -130,12 +130,12 @@ class DeliveryWorld {
     for (const { id, status, next_attempt_at, webhook_id } of deliveries.values())
       this.#witness.must(
         status !== 'pending',
-        `everything drains: ${id} is pending until ${next_attempt_at}, its lane is ${JSON.stringify(leases.get(webhook_id))}`,
+        `everything drains: ${id} is pending until ${next_attempt_at}, its lease is ${JSON.stringify(leases.get(webhook_id))}`,
       )
     for (const [id, { owner, due_at }] of leases)
       this.#witness.must(
         owner === null && due_at === null,
-        `everything drains: lane ${id} of ${owner} is due ${due_at}`,
+        `everything drains: lease ${id} of ${owner} is due ${due_at}`,
       )
     this.#witness.checkRequests()
   }
@@ -289,7 +289,7 @@ class DeliveryWorld {
   readonly #people = (): false => {
     if (this.#hasEnded) return false
     const { rng, store, time } = { rng: this.#rng, store: this.#store, time: this.#time }
-    // Often something follows at once, while requests are under way and lanes are given back.
+    // Often something follows at once, while requests are in flight and leases are released.
     for (let after_ms = 0; after_ms < 500; after_ms += rng.between(5, 700)) time.after(after_ms, this.#happens)
     const webhook = rng.pick([...store.webhooks.values()])
     if (webhook.id !== dead && rng.happens(0.3)) this.#moods.set(webhook.id, rng.pick(moods))

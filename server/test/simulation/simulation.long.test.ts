@@ -119,7 +119,7 @@ describe('in simulated worlds', () => {
   it('a sender that does not know that it lost its webhook is found where it writes', async () => {
     const found = await caught(
       (seed) => runDeliveryWorld(seed, 'ownership is not checked'),
-      /only the owner of a lane writes/,
+      /only the owner of a lease writes/,
     )
     assert.ok(found >= Math.floor(planted * 0.25), `found in ${found} of ${planted}`)
   })
@@ -131,8 +131,8 @@ describe('in simulated worlds', () => {
 
   it('a webhook that is given back without another look is found', async () => {
     const found = await caught(
-      (seed) => runDeliveryWorld(seed, 'lanes rest by an old look'),
-      /a lane that rests is due when something in it is/,
+      (seed) => runDeliveryWorld(seed, 'leases rest by an old read'),
+      /a resting lease is due with its next delivery/,
     )
     assert.ok(found >= Math.floor(planted * 0.15), `found in ${found} of ${planted}`)
   })

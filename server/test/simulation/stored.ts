@@ -5,7 +5,7 @@ import type { SimulatedProcess } from './virtual-time.ts'
 /** A task as it is kept. */
 export type StoredTask = Omit<
   LockedTask,
-  'now' | 'told_at' | 'agent' | 'money' | 'tokens_used' | 'has_budget' | 'providers_version'
+  'now' | 'event_at' | 'agent' | 'money' | 'tokens_used' | 'has_budget' | 'providers_version'
 > & {
   error: TaskError | null
   config: AgentConfig

@@ -222,7 +222,7 @@ export function claimable(task: NewTask): (LockedTask & { work: TaskWork }) | un
     hold: null,
     tokens_used: standing.tokens_used,
     now,
-    told_at: now,
+    event_at: now,
     work: {
       id,
       input,

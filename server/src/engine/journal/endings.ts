@@ -173,7 +173,7 @@ function endedTask<Status extends TaskState>(task: LockedTask, status: Status) {
     id: task.id,
     status,
     started_at: task.started_at,
-    finished_at: task.told_at,
+    finished_at: task.event_at,
     duration_seconds: duration_seconds(task),
   }
 }
@@ -184,8 +184,8 @@ function completedTask(task: LockedTask, output: TaskOutput) {
   return { task: { ...endedTask(task, 'completed'), output: value }, truncated }
 }
 
-function duration_seconds({ started_at, told_at }: LockedTask): number {
-  return started_at === null ? 0 : (Date.parse(told_at) - Date.parse(started_at)) / 1000
+function duration_seconds({ started_at, event_at }: LockedTask): number {
+  return started_at === null ? 0 : (Date.parse(event_at) - Date.parse(started_at)) / 1000
 }
 
 function spent({ usage }: Pick<Progress, 'usage'>): Record<string, unknown> {

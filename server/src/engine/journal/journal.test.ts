@@ -204,12 +204,12 @@ describe('the journal', () => {
     assert.deepEqual(made, { locked: 1, foreseen: 0 })
     for (const text of ['second', 'third']) assert.equal(await journal.write(run!.claim, note(text)), true)
     const [before] = await sql<{ at: string }>`select clock_timestamp() as at`
-    let told_at = ''
-    const told: Decide = (task) => ((told_at = task.told_at), end(task))
+    let event_at = ''
+    const told: Decide = (task) => ((event_at = task.event_at), end(task))
     assert.equal(await journal.write(run!.claim, told), false)
     assert.deepEqual(made, { locked: 1, foreseen: 3 })
     // Times are kept in whole milliseconds.
-    assert.ok(Date.parse(told_at) >= Date.parse(before!.at) - 2, `${told_at} after ${before!.at}`)
+    assert.ok(Date.parse(event_at) >= Date.parse(before!.at) - 2, `${event_at} after ${before!.at}`)
 
     const rows = await sql<{ sequence: number; created_at: string }>`
       select sequence, created_at from task_event where task_id = ${id} order by sequence`
@@ -223,7 +223,7 @@ describe('the journal', () => {
       select status, writes, job_id, worker_id, finished_at, now() - finished_at < interval '1 minute' and finished_at <= now() as is_past
       from task where id = ${id}`
     assert.deepEqual(row, {
-      ...{ status: 'completed', writes: 4, job_id: null, worker_id: null, finished_at: told_at, is_past: true },
+      ...{ status: 'completed', writes: 4, job_id: null, worker_id: null, finished_at: event_at, is_past: true },
     })
     const [jobs] = await sql`select count(*) as n from pgboss.job where data ->> 'task_id' = ${id}`
     assert.deepEqual(jobs, { n: 0 })
@@ -317,8 +317,8 @@ describe('the journal', () => {
     await journal.write(run!.claim, note('first'))
     const known = run!.claim.known!
     for (const away_seconds of [-11, 5]) {
-      const told_at = new Date(Date.now() + away_seconds * 1000).toISOString()
-      const change = { ...note('late')(known.task), task: { ...known.task, told_at } }
+      const event_at = new Date(Date.now() + away_seconds * 1000).toISOString()
+      const change = { ...note('late')(known.task), task: { ...known.task, event_at } }
       assert.equal(await store.writeForeseen!([{ change, known }]), undefined)
     }
     assert.deepEqual(

@@ -42,9 +42,9 @@ export function foreseen({ task, active_at }: KnownTask, now: number): LockedTas
     (hold === null || (hold.budget_ids.length === 0 && !hold.needs && !hold.late)) &&
     !isRemote(task)
   if (!isPlain) return undefined
-  const told_at = new Date(Math.max(now, Date.parse(task.told_at))).toISOString()
+  const event_at = new Date(Math.max(now, Date.parse(task.event_at))).toISOString()
   const is_fresh = performance.now() - active_at < fresh_ms
-  return { ...task, now: told_at, told_at, agent: { ...agent, is_fresh } }
+  return { ...task, now: event_at, event_at, agent: { ...agent, is_fresh } }
 }
 
 /** Whether the guarded statement can write all of a change. */
@@ -87,7 +87,7 @@ export function knownAfter(change: TaskChange, row_version: string, active_at = 
       ...kept,
       ...row,
       last_sequence: task.last_sequence + events,
-      started_at: task.started_at ?? (started ? task.told_at : null),
+      started_at: task.started_at ?? (started ? task.event_at : null),
     },
     row_version,
     active_at: consumption(change).active ? performance.now() : active_at,
@@ -119,7 +119,7 @@ export function guardOf(
         providers_version,
         subscriptions,
         agent_id,
-        told_at: task.told_at,
+        event_at: task.event_at,
         ...{ name, status, settles_to, token_subject, max_concurrent_tasks },
       }
     })
@@ -128,7 +128,7 @@ export function guardOf(
     parts: fragment`
     found as materialized (
       select as_known.id from jsonb_to_recordset(${jsonb(given)}::jsonb) as g(id text, row_version text, subjects text[], org_id text,
-        providers_version int, subscriptions text[], agent_id text, told_at timestamptz, name text, status text, settles_to text, token_subject text, max_concurrent_tasks int)
+        providers_version int, subscriptions text[], agent_id text, event_at timestamptz, name text, status text, settles_to text, token_subject text, max_concurrent_tasks int)
       -- The limits lead to the indexes, once for each task, whatever the planner thinks of the sizes of the tables.
       cross join lateral (
         select from agent a where a.id = g.agent_id and a.name = g.name and a.status = g.status and a.settles_to is not distinct from g.settles_to
@@ -138,12 +138,12 @@ export function guardOf(
         select from organization o where o.id = g.org_id and o.model_providers_version = g.providers_version limit 1
       ) same_providers
       cross join lateral (select t.id from task t where t.id = g.id and t.xmin::text = g.row_version limit 1 for update of t) as_known
-      where g.told_at between now() - make_interval(secs => ${agesMax_seconds}) and now() + interval '1 second'
+      where g.event_at between now() - make_interval(secs => ${agesMax_seconds}) and now() + interval '1 second'
         and not exists (select from budget b where b.subject = any(g.subjects))
         and ${subscriptionsIn({ fragment }, fragment`g.org_id`, fragment`g.id`)} is not distinct from g.subscriptions
         and coalesce((select u.tokens from token_usage u
           where u.subject = g.token_subject and u.hour = date_trunc('hour', now(), 'UTC')), 0) < ${tokens_per_hour}
-    ), gate as materialized (select count(*) = ${all.length} as is_open from found)`,
-    isOpen: fragment`(select is_open from gate)`,
+    ), guard as materialized (select count(*) = ${all.length} as holds from found)`,
+    holds: fragment`(select holds from guard)`,
   }
 }

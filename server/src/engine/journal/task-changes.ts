@@ -117,10 +117,10 @@ export function allWritten(
       .map(({ task }) => task.id),
     rows: changes.map((change, i) => ({
       ...nextRow(change, sends[i]?.id),
-      told_at: isForeseen ? change.task.told_at : null,
+      event_at: isForeseen ? change.task.event_at : null,
     })),
     ...writtenBy(changes, warnings),
-    outbox: changes.flatMap((change) => outboxEvents(change, isForeseen ? change.task.told_at : undefined)),
+    outbox: changes.flatMap((change) => outboxEvents(change, isForeseen ? change.task.event_at : undefined)),
     jobs: changes.filter(({ job }) => job?.kind === 'end' || job?.kind === 'again').flatMap(heldJob),
     usage: changes.map(consumption),
   }
@@ -217,7 +217,7 @@ function sequenced({ task, events = [] }: TaskChange): TaskEvent[] {
     sequence: task.last_sequence + i + 1,
     task_id: task.id,
     type,
-    created_at: task.told_at,
+    created_at: task.event_at,
     // The end of a delegated task resumes its parent.
     data: parent_task_id !== null && isTerminalEvent(type) ? { ...data, parent_task_id } : data,
   }))

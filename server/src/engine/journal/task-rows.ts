@@ -80,7 +80,7 @@ export function lockStatement({ fragment }: Sql, { where, more }: { where: Fragm
   return fragment`
     select t.id, t.project_id, t.agent_id, t.agent_version, t.status, t.wait, t.usage, t.priority, t.attempt, t.writes, t.crashes,
       t.max_attempts, t.unseen, t.thread_id, t.parent_task_id, t.root_task_id, t.depth, t.retried_from, t.concurrency_key, t.credential_id, t.worker_id, t.job_id, t.job_attempt, t.slot, t.budget, t.hold, t.cancel, t.cancel_requested_at, t.last_sequence, t.timeout_seconds,
-      t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, greatest(now(), t.updated_at) as told_at, p.org_id, coalesce(o.model_providers_version, 0) as providers_version, coalesce(u.tokens, 0) as tokens_used,
+      t.expires_at, t.created_by, t.request_id, t.created_at, t.started_at, now() as now, greatest(now(), t.updated_at) as event_at, p.org_id, coalesce(o.model_providers_version, 0) as providers_version, coalesce(u.tokens, 0) as tokens_used,
       ${subscriptionsIn({ fragment }, fragment`p.org_id`, fragment`t.id`)} as subscriptions,
       case when a.id is not null then
         jsonb_build_object('name', a.name, 'status', a.status, 'settles_to', a.settles_to, 'token_subject', a.token_subject,

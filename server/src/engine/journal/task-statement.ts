@@ -30,7 +30,7 @@ export interface WrittenTask {
   row: TaskRow | undefined
 }
 
-/** The written tasks by id, and the database's time of the write. Empty if the guard was not open. */
+/** The written tasks by id, and the database's time of the write. Empty if the guard did not hold. */
 export interface WrittenTasks {
   tasks: ReadonlyMap<string, WrittenTask>
   now: string | undefined
@@ -40,7 +40,7 @@ export interface WrittenTasks {
 export interface Guard {
   parts: Fragment
   /** An expression that does not refer to rows: if it is true, everything is written, else nothing. */
-  isOpen: Fragment
+  holds: Fragment
 }
 
 /**
@@ -55,8 +55,8 @@ export async function writeTasks(
   guard?: Guard,
 ): Promise<WrittenTasks> {
   const { fragment } = sql
-  const isOpen = guard?.isOpen ?? fragment`true`
-  const used = usageParts(sql, usage, isOpen)
+  const holds = guard?.holds ?? fragment`true`
+  const used = usageParts(sql, usage, holds)
   const awaitedRows =
     awaited.length > 0
       ? fragment`left join (select ${taskColumns(sql)} from changed where id = any(${awaited})) r on r.id = c.changed_id`
@@ -72,13 +72,13 @@ export async function writeTasks(
         started_at = case when c.started then coalesce(t.started_at, greatest(c.at, t.updated_at)) else t.started_at end,
         finished_at = case when c.finished then coalesce(t.finished_at, greatest(c.at, t.updated_at)) end, updated_at = greatest(c.at, t.updated_at)
       from (
-        select *, coalesce(told_at, now()) as at
+        select *, coalesce(event_at, now()) as at
         from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(id text, status text, wait jsonb, output jsonb, error jsonb, usage jsonb,
           unseen int, attempt int, writes int, crashes int, worker_id text, job_id uuid, job_attempt int, slot text, hold jsonb, cancel jsonb, cancel_requested boolean,
-          expires_at timestamptz, started boolean, finished boolean, events int, told_at timestamptz)
+          expires_at timestamptz, started boolean, finished boolean, events int, event_at timestamptz)
       ) c
       -- The list leads to the index whatever the planner thinks of the sizes of the two.
-      where t.id = any(${rows.map(({ id }) => id)}) and t.id = c.id and ${isOpen}
+      where t.id = any(${rows.map(({ id }) => id)}) and t.id = c.id and ${holds}
       returning ${awaited.length > 0 ? fragment`t.*` : fragment`t.id`}, t.xmin::text as row_version
     ), journaled as (
       insert into task_step as s (task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, turn,
@@ -86,21 +86,21 @@ export async function writeTasks(
       select task_id, index, id, agent_id, type, status, attempt, failures, name, input, output, error, model, usage, decode(turn, 'base64'), now(), case when status <> 'started' then now() end
       from jsonb_to_recordset(${jsonb(steps)}::jsonb) as j(task_id text, index int, id text, agent_id text, type text, status text,
         attempt int, failures int, name text, input jsonb, output jsonb, error jsonb, model text, usage jsonb, turn text)
-      where ${isOpen}
+      where ${holds}
       on conflict (task_id, index) do update set status = excluded.status, attempt = excluded.attempt, failures = excluded.failures,
         name = excluded.name, input = excluded.input, output = excluded.output, error = excluded.error, model = excluded.model,
         usage = excluded.usage, turn = excluded.turn, finished_at = excluded.finished_at,
         started_at = case when excluded.status = 'started' then excluded.started_at else s.started_at end
-    ), logged as (${insertLogRows(sql, logs, isOpen)}
+    ), logged as (${insertLogRows(sql, logs, holds)}
     ), published as (
       insert into task_event (task_id, sequence, type, data, created_at)
       select task_id, sequence, type, data, created_at
       from jsonb_to_recordset(${jsonb(events)}::jsonb) as e(task_id text, sequence int, type text, data jsonb, created_at timestamptz)
-      where ${isOpen}
+      where ${holds}
     )
     ${used ? fragment`, ${used}` : fragment``}
-    ${jobs.length > 0 ? fragment`, ended as (${queue.removal(sql, jobs)} and ${isOpen})` : fragment``}
-    ${outbox.length > 0 ? fragment`, emitted as (${insertEvents(sql, outbox, isOpen)})` : fragment``}
+    ${jobs.length > 0 ? fragment`, ended as (${queue.removal(sql, jobs)} and ${holds})` : fragment``}
+    ${outbox.length > 0 ? fragment`, emitted as (${insertEvents(sql, outbox, holds)})` : fragment``}
     select c.*, now() as now${outbox.length > 0 ? fragment`, (select coalesce(bool_and(is_matched), true) from emitted) as is_matched` : fragment``}
       ${awaited.length > 0 ? fragment`, r.*` : fragment``}
     from (select id as changed_id, row_version from changed) c ${awaitedRows}`)

@@ -41,15 +41,11 @@ export async function addUsage(sql: Sql, all: readonly AgentConsumption[]): Prom
 }
 
 /**
- * The same as parts of a caller's statement, which write only if `isOpen` is true; undefined if there is nothing to
+ * The same as parts of a caller's statement, which write only if `holds` is true; undefined if there is nothing to
  * add. An agent's row that another transaction has locked keeps its `last_activity`: the agent's actions lock the agent
  * before its tasks, and this transaction holds tasks already. A resolution of one second is enough.
  */
-export function usageParts(
-  { fragment }: Sql,
-  all: readonly AgentConsumption[],
-  isOpen: Fragment,
-): Fragment | undefined {
+export function usageParts({ fragment }: Sql, all: readonly AgentConsumption[], holds: Fragment): Fragment | undefined {
   const rows = sumByAgent(all)
   const active = [...new Set(all.filter((one) => one.active).map(({ agent_id }) => agent_id))]
   if (rows.length === 0 && active.length === 0) return undefined
@@ -62,7 +58,7 @@ export function usageParts(
       from jsonb_to_recordset(${jsonb(rows)}::jsonb) as c(agent_id text, model_calls bigint, tool_calls bigint, input_tokens bigint,
         output_tokens bigint, network_in bigint, network_out bigint, cpu_seconds float8, memory_byte_seconds float8,
         cpu_seconds_available float8, memory_byte_seconds_available float8, stored_bytes bigint)
-      where ${isOpen}
+      where ${holds}
       order by agent_id
       on conflict (agent_id, minute) do update set model_calls = u.model_calls + excluded.model_calls,
         tool_calls = u.tool_calls + excluded.tool_calls, input_tokens = u.input_tokens + excluded.input_tokens,
@@ -80,7 +76,7 @@ export function usageParts(
       from jsonb_to_recordset(${jsonb(sumByBill(all))}::jsonb) as c(org_id text, project_id bigint, agent_id text, credential_id text,
         model text, tool text, calls bigint, input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
         unpriced_calls bigint, sandbox_seconds float8)
-      where ${isOpen}
+      where ${holds}
       order by project_id, agent_id, credential_id, model, tool
       on conflict (project_id, hour, agent_id, credential_id, model, tool) do update set calls = u.calls + excluded.calls,
         input_tokens = u.input_tokens + excluded.input_tokens, output_tokens = u.output_tokens + excluded.output_tokens,
@@ -90,11 +86,11 @@ export function usageParts(
     ), spent as (
       insert into token_usage as u (subject, hour, tokens)
       select subject, date_trunc('hour', now(), 'UTC'), tokens
-      from jsonb_to_recordset(${jsonb(sumBySubject(all))}::jsonb) as c(subject text, tokens bigint) where ${isOpen} order by subject
+      from jsonb_to_recordset(${jsonb(sumBySubject(all))}::jsonb) as c(subject text, tokens bigint) where ${holds} order by subject
       on conflict (subject, hour) do update set tokens = u.tokens + excluded.tokens
     ), touched as (
       update agent set last_activity = now() where id in (
-        select id from agent where id = any(${active}) and ${isOpen} order by id for no key update skip locked)
+        select id from agent where id = any(${active}) and ${holds} order by id for no key update skip locked)
     )`
 }
 

@@ -138,9 +138,9 @@ async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boo
     const ids = lightest(tasks).map(({ id }) => id)
     await tx`delete from task_event where task_id = any(${ids})`
     await tx`delete from task_step where task_id = any(${ids})`
-    const deleted = await tx<{ gate: LimitKey; job_id: string | null }>`
+    const deleted = await tx<{ limit_key: LimitKey; job_id: string | null }>`
       delete from task where id = any(${ids})
-      returning job_id, case when concurrency_key is not null and finished_at is null then 'key:' || project_id || ':' || concurrency_key end as gate`
+      returning job_id, case when concurrency_key is not null and finished_at is null then 'key:' || project_id || ':' || concurrency_key end as limit_key`
     // Jobs of tasks that were created and started while their agent was being deleted.
     await queue.discardActive(
       tx,
@@ -151,7 +151,7 @@ async function purgeTasks(sql: Sql, queue: Queue, agent_id: string): Promise<boo
     await tx`delete from task_message where task_id = any(${ids})`
     await deleteDoorRows(tx, ids)
     // Other agents of the project may share a concurrency key, so its limit must be dispatched.
-    const limitKeys = new Set(deleted.flatMap(({ gate }) => gate ?? []))
+    const limitKeys = new Set(deleted.flatMap(({ limit_key }) => limit_key ?? []))
     if (limitKeys.size > 0) await noteFreed(tx, [...limitKeys])
     return tasks.length === purgeBatch || ids.length < tasks.length
   })

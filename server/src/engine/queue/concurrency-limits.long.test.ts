@@ -336,7 +336,7 @@ describe('concurrency limits', () => {
     const first = await give(agent, 'last words', { concurrency_key: 'killed' })
     await eventually(async () => (await sql`select from witness where input = 'last words'`).length === 1)
     const next = await give(agent, 'quick heir', { concurrency_key: 'killed' })
-    // The gate is held here, so the child ends the task and waits with the dispatch.
+    // The limit is locked here, so the child ends the task and waits with the dispatch.
     await pool.sql.begin(async (tx) => {
       await lockLimits(tx, [`key:${agent.project_id}:killed`])
       await ends(first)

@@ -46,15 +46,16 @@ const lockSeed = 4711
 export async function lockLimits(tx: Sql, limitKeys: readonly LimitKey[]): Promise<void> {
   await tx`
     select set_config('enable_seqscan', 'off', true), pg_advisory_xact_lock(hash) from (
-      select distinct hashtextextended(gate, ${lockSeed}) as hash from unnest(${[...limitKeys]}::text[]) gate order by hash
+      select distinct hashtextextended(limit_key, ${lockSeed}) as hash from unnest(${[...limitKeys]}::text[]) limit_key order by hash
     ) sorted`
 }
 
 /** Locks those of the limits that no other transaction holds now, and returns them. */
 export async function tryLockLimits(tx: Sql, limitKeys: readonly LimitKey[]): Promise<Set<LimitKey>> {
-  const rows = await tx<{ gate: LimitKey; locked: boolean }>`
-    select gate, pg_try_advisory_xact_lock(hashtextextended(gate, ${lockSeed})) as locked from unnest(${[...limitKeys]}::text[]) gate`
-  return new Set(rows.filter(({ locked }) => locked).map(({ gate }) => gate))
+  const rows = await tx<{ limit_key: LimitKey; locked: boolean }>`
+    select limit_key, pg_try_advisory_xact_lock(hashtextextended(limit_key, ${lockSeed})) as locked
+    from unnest(${[...limitKeys]}::text[]) limit_key`
+  return new Set(rows.filter(({ locked }) => locked).map(({ limit_key }) => limit_key))
 }
 
 /** Records freed limits in the transaction that frees them, so that a crash after it loses nothing. */
@@ -68,11 +69,11 @@ export async function clearFreed(tx: Sql, limitKey: LimitKey): Promise<void> {
 
 /** Limits that were freed more than `seconds` ago and not dispatched, because their process died. */
 export async function listForgottenLimits(sql: Sql, { seconds, limit }: { seconds: number; limit: number }) {
-  const rows = await sql<{ gate: LimitKey }>`
-    select distinct gate from (
-      select gate from freed_gate where freed_at < now() - make_interval(secs => ${seconds}) order by id limit ${limit}
+  const rows = await sql<{ limit_key: LimitKey }>`
+    select distinct limit_key from (
+      select gate as limit_key from freed_gate where freed_at < now() - make_interval(secs => ${seconds}) order by id limit ${limit}
     ) oldest`
-  return rows.map(({ gate }) => gate)
+  return rows.map(({ limit_key }) => limit_key)
 }
 
 /** A deferred task that might be sent. */

@@ -565,7 +565,7 @@ function knownOfClaim(change: TaskChange, { at, row_version }: StoredClaim): Kno
   const { work: _work, ...task } = workable as Workable
   // The claim was decided by this process's clock, and stored by the database's.
   const ends_at = expires_at && new Date(Date.parse(at) + Date.parse(expires_at) - Date.parse(task.now)).toISOString()
-  const asStored = { ...task, now: at, told_at: at, created_at: at }
+  const asStored = { ...task, now: at, event_at: at, created_at: at }
   return knownAfter({ ...change, task: asStored, expires_at: ends_at ?? null }, row_version)
 }
 

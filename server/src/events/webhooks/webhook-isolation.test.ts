@@ -132,9 +132,9 @@ describe('a receiver that is well', () => {
 
   it('a healthy receiver gets new events while an earlier request hangs', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/partly'))
-    // It has proved itself, and its lane is busy.
+    // It has succeeded, and its endpoint lease is busy.
     receiver.answer('/partly', { status: 200 }, 'never', { status: 200 })
-    // Both are due at once: a lane that has nothing due is given back, and has to prove itself again.
+    // Both are due at once: a lease without a due delivery is released, and starts again with one request.
     await insertBacklog(test, webhook_id, 2)
     await receiver.received('/partly', 2)
     for (let i = 0; i < 3; i++) await latency_ms('/partly')

@@ -53,7 +53,7 @@ describe('processes that deliver', () => {
     await another()
     receiver.answer('/together', { status: 200, delay_ms: 30 })
     const webhook_id = await registerWebhook(test, receiver.url('/together'))
-    // In portions, so that the lane is given back and taken again between them.
+    // In portions, so that the lease is released and taken again between them.
     for (let i = 0; i < 6; i++) {
       await insertBacklog(test, webhook_id, 20)
       await receiver.received('/together', 20 * (i + 1))
@@ -64,7 +64,7 @@ describe('processes that deliver', () => {
     assert.equal(receiver.atOnce('/together'), 4)
   })
 
-  it('processes that deliver take over what a dead one was sending, although its lane does not say that anything is due', async () => {
+  it('processes take over the deliveries of a dead one, although its endpoint lease has nothing due', async () => {
     const webhook_id = await registerWebhook(test, receiver.url('/orphaned'))
     await insertBacklog(test, webhook_id, 1)
     await allDelivered(webhook_id)
@@ -107,7 +107,7 @@ describe('processes that deliver', () => {
     for (const { attempts, status } of await listDeliveries(test.sql, webhook_id))
       assert.deepEqual([attempts, status], [0, 'pending'])
     assert.equal((await leaseOf(webhook_id)).owner, thief)
-    // And it is not written when the lane comes back, for a delivery that had another attempt meanwhile.
+    // Nor is it written when the lease comes back, because the delivery had another attempt meanwhile.
     receiver.answer('/lost', { status: 200 })
     await test.sql`delete from worker where id = ${thief}`
     for (const { attempts } of await allDelivered(webhook_id)) assert.equal(attempts, 1)

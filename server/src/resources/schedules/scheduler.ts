@@ -63,7 +63,7 @@ export function startScheduler(parts: Parts): Scheduler {
 export async function runDue(parts: Parts): Promise<number> {
   const due = await listDueSchedules(parts.sql, batch)
   const open = due.values()
-  const lane = async (): Promise<void> => {
+  const actOnOpen = async (): Promise<void> => {
     for (const found of open) {
       try {
         await parts.sql.begin((tx) => act(parts, tx, found))
@@ -72,7 +72,7 @@ export async function runDue(parts: Parts): Promise<number> {
       }
     }
   }
-  await Promise.all(Array.from({ length: concurrency }, lane))
+  await Promise.all(Array.from({ length: concurrency }, actOnOpen))
   return due.length
 }
 

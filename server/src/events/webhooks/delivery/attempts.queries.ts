@@ -115,7 +115,7 @@ async function updateWebhooks(tx: Sql, written: readonly Written[]): Promise<voi
     with r as (
       select * from jsonb_to_recordset(${jsonb([...last.values()])}::jsonb)
         r(id text, failing_since timestamptz, slowed_until timestamptz, is_troubled boolean)
-    ), lanes as (
+    ), leases as (
       update webhook_lane l set is_troubled = r.is_troubled from r
       where l.webhook_id = r.id and l.is_troubled <> r.is_troubled
     )

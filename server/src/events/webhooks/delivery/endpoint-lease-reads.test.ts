@@ -10,7 +10,7 @@ import { openDeliveries } from './deliveries.queries.ts'
 import type { AttemptResult, DeliveryStore } from './delivery-store.ts'
 
 const backlog = 5000
-/** A lane looks at what it sends next, and at what it sends already. */
+/** An endpoint lease reads the deliveries that it sends next, and those in flight. */
 const rowsMax = 50
 
 let test: TestService
@@ -28,7 +28,7 @@ before(async () => {
 })
 after(() => test.stop())
 
-/** What the work of a lane gives, and how many rows of deliveries were read for it. Nothing of it stays. */
+/** The result of work on a lease, and how many rows of deliveries it read. The work is rolled back. */
 async function reading<T>(
   work: (store: Omit<DeliveryStore, 'write'>, tx: Sql) => Promise<T>,
   tables = '^delivery_[0-9]+$',
@@ -59,7 +59,7 @@ it('the next due delivery of a webhook is found without reading all that wait', 
   assert.ok(rows > 0 && rows <= rowsMax, `${rows} rows were read`)
 })
 
-it('a lane rests until the first delivery that is not being sent', async () => {
+it('an endpoint lease rests until the first delivery that is not in flight', async () => {
   await test.sql`update delivery set next_attempt_at = now() + interval '1 hour' where webhook_id = ${webhook_id}`
   const sending = await test.sql<{
     id: string
@@ -76,7 +76,7 @@ it('a lane rests until the first delivery that is not being sent', async () => {
   assert.ok(rows > 0 && rows <= rowsMax, `${rows} rows were read`)
 })
 
-it('a lane in which nothing is pending rests until something is', async () => {
+it('an endpoint lease without a pending delivery rests until there is one', async () => {
   const { given } = await reading(async (store, tx) => {
     await tx`update delivery set status = 'delivered', next_attempt_at = null where webhook_id = ${webhook_id}`
     const rests = await store.rest([{ webhook_id, except: [] }], { leave: false })

@@ -13,7 +13,7 @@ function open(names: readonly string[], is_troubled = false): EndpointLeases {
   return leases
 }
 const many = (count: number, prefix = 'wh') => Array.from({ length: count }, (_, i) => `${prefix}_${i}`)
-/** Begins everything that is wanted; gives which lanes were served, and how often. */
+/** Begins all wanted requests; returns the webhooks that were served, and how often. */
 function serve(leases: EndpointLeases, now_ms = 0): Map<string, number> {
   const served = new Map<string, number>()
   for (const { webhook_id, count } of leases.wanted(now_ms)) {
@@ -28,7 +28,7 @@ function prove(leases: EndpointLeases, webhook_id: string, seen = ok): void {
   leases.end(webhook_id, 'proof')
 }
 
-describe('the lanes of one process', () => {
+describe('the endpoint leases of one process', () => {
   it('an endpoint lease begins with one request, and sends four at a time after a success', () => {
     const leases = open(['wh'])
     assert.deepEqual([...serve(leases)], [['wh', 1]])
