@@ -128,7 +128,7 @@ const runs: Record<string, (of: ToolCall) => Promise<ToolAnswer | CallToolResult
   get_task: async ({ call, args }) => {
     const key = await requireKey(call, args['task_id'])
     const task = await requireTask(call.sql, key)
-    return toolAnswerOf(call.context, task, { question: await questionOf(call, task) })
+    return toolAnswerOf(call, task, { question: await questionOf(call, task) })
   },
   wait_task: async (of) => {
     const { call, args } = of
@@ -148,7 +148,7 @@ const runs: Record<string, (of: ToolCall) => Promise<ToolAnswer | CallToolResult
     await countAction(call)
     const task = await cancel(call, key, text(args['reason']) ?? null)
     const receipt = await readReceipt(call.sql, key.id)
-    const said = toolAnswerOf(call.context, task, { receipt })
+    const said = toolAnswerOf(call, task, { receipt })
     const effects = receipt.effects.map(({ tool }) => tool)
     const done =
       effects.length === 0 ? 'No tool call had taken effect.' : `These calls had taken effect: ${effects.join(', ')}.`
@@ -207,7 +207,7 @@ async function ask(of: ToolCall, agent: PublishedAgent, input: TaskInput): Promi
 }
 
 async function handleOf({ call }: ToolCall, key: TaskKey): Promise<CallToolResult> {
-  return toolAnswerOf(call.context, await requireTask(call.sql, key))
+  return toolAnswerOf(call, await requireTask(call.sql, key))
 }
 
 /** Waits for a task and returns its answer, its question to the caller, or its handle. */
@@ -230,7 +230,7 @@ async function settled(of: ToolCall, key: TaskKey, seconds: number): Promise<Cal
         requestState: await codec.mint({ task_id: key.id, keys: questions.map((question) => question.key) }, protocol),
       }) as unknown as CallToolResult
   }
-  return toolAnswerOf(call.context, task, { question: await questionOf(call, task) })
+  return toolAnswerOf(call, task, { question: await questionOf(call, task) })
 }
 
 /** Progress notifications for each step if the client requested them. The first one contains the task id. */

@@ -308,6 +308,16 @@ describe('questions of tasks', () => {
     assert.equal(textOf(await call(client, 'wait_task', { task_id, seconds: 20 })), 'You said green.')
   })
 
+  it('at the address of one agent, which has no answer_task, a question refers to the console', async (t) => {
+    const { body } = await service.send('GET', `${project}/agents?search=script`)
+    const { id } = body.agents.find(({ name }: { name: string }) => name === 'script')
+    const open = await call(await connect(t, { path: `/mcp/agents/${id}` }), 'ask_script', { input: asks })
+    const { console_url } = open.structuredContent
+    assert.ok(
+      textOf(open).endsWith(`Which colour? A person answers it at ${console_url}. Then call wait_task with this id.`),
+    )
+  })
+
   it('answer_task answers a question for a client that cannot ask its user', async (t) => {
     const client = await connect(t)
     const open = await call(client, 'ask_script', { input: asks })

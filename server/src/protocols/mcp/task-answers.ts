@@ -3,6 +3,7 @@ import { mcpBounds } from '#contract/doors/mcp.ts'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import type { TaskRow } from '../../engine/journal/stored-task.ts'
 import type { Context } from '../../context.ts'
+import type { McpCall } from './mcp-call.ts'
 
 /** Structured result of a tool about a task. */
 export interface TaskAnswer {
@@ -66,24 +67,33 @@ export function answerOf(context: Pick<Context, 'public_url'>, task: TaskRow): T
 }
 
 /** A task as the result of a tool: its answer if it completed, an error if it ended otherwise, or else a handle. */
-export function toolAnswerOf(context: Pick<Context, 'public_url'>, task: TaskRow, more: object = {}): ToolAnswer {
-  const answer = { ...answerOf(context, task), ...more }
+export function toolAnswerOf(call: Pick<McpCall, 'context' | 'only'>, task: TaskRow, more: object = {}): ToolAnswer {
+  const answer = { ...answerOf(call.context, task), ...more }
   return {
-    content: [{ type: 'text', text: sentenceOf(answer, task) }],
+    content: [{ type: 'text', text: sentenceOf(call, answer, task) }],
     structuredContent: answer,
     ...(isFinished(task.status) && task.status !== 'completed' ? { isError: true } : {}),
   }
 }
 
-function sentenceOf(answer: TaskAnswer, { id, status, output, error, wait }: TaskRow): string {
+function sentenceOf(
+  { only }: Pick<McpCall, 'only'>,
+  answer: TaskAnswer,
+  { id, status, output, error, wait }: TaskRow,
+): string {
   if (status === 'completed') return output?.content ?? ''
   if (status === 'failed' || status === 'expired')
     return `Task ${id} ${status === 'failed' ? 'failed' : 'expired'}: ${error?.message ?? status} (${error?.code ?? status}).`
   if (status === 'canceled') return `Task ${id} was canceled.`
   if (wait?.reason === 'approval' || wait?.reason === 'unknown_outcome')
     return `Task ${id} waits for the approval ${wait.approval_ids.join(', ')} of a person, at ${answer.console_url}. Then call wait_task with this id.`
-  if (wait?.reason === 'input')
-    return `Task ${id} asks a question: ${answer.question ?? ''} Call answer_task with this id and the answer.`
+  if (wait?.reason === 'input') {
+    // The address of one agent has no answer_task.
+    const next = only
+      ? `A person answers it at ${answer.console_url}. Then call wait_task with this id.`
+      : 'Call answer_task with this id and the answer.'
+    return `Task ${id} asks a question: ${answer.question ?? ''} ${next}`
+  }
   if (wait) return `Task ${id} waits (${wait.reason}). Call wait_task with this id to get its answer.`
   return `Task ${id} is still ${status}. Call wait_task with this id to get its answer.`
 }

@@ -25,11 +25,11 @@ export async function taskState(
   const of = common(call, task)
   if (task.status === 'canceled') return { ...of, status: 'cancelled' }
   // A failed task is a completed tool call with an error result. `failed` is for calls that could not be made.
-  if (isFinished(task.status)) return { ...of, status: 'completed', result: toolAnswerOf(call.context, task) }
+  if (isFinished(task.status)) return { ...of, status: 'completed', result: toolAnswerOf(call, task) }
   const questions = await openQuestions(call, task)
   const isAsked = questions.length > 0
   if (isAsked && canElicit) return { ...of, status: 'input_required', inputRequests: elicitations(questions) }
-  const result = toolAnswerOf(call.context, task, { question: await questionOf(call, task) })
+  const result = toolAnswerOf(call, task, { question: await questionOf(call, task) })
   if (isAsked && task.wait?.reason === 'input') return { ...of, status: 'completed', result }
   return { ...of, status: 'working', statusMessage: result.content[0]?.text }
 }
