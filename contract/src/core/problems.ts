@@ -277,6 +277,12 @@ export function codeOf({ kind }: Pick<Problem, 'kind'>): string {
   return problems[kind].agents
 }
 
+/** The invalid members that a problem names; none for a problem of another kind. */
+export function issuesOf({ kind, details }: Pick<Problem, 'kind' | 'details'>): readonly Issue[] {
+  const hasIssues = kind === 'validation_error' || kind === 'invalid_query' || kind === 'invalid_json'
+  return hasIssues && Array.isArray(details) ? (details as Issue[]) : []
+}
+
 /** Describes an invalid request in one sentence: the first issue, and the number of others. */
 export function summarize([first, ...others]: readonly Issue[]): string {
   if (!first) return problems.validation_error.message

@@ -1,4 +1,4 @@
-import { problems, type Issue, type Problem, type ProblemKind } from '../core/problems.ts'
+import { issuesOf, problems, type Issue, type Problem, type ProblemKind } from '../core/problems.ts'
 
 /** Errors that A2A 1.0 defines, each with its code in JSON-RPC, its HTTP status and its name in `google.rpc.Code`. */
 const definitions = {
@@ -103,8 +103,4 @@ export function a2aHttpError(problem: Problem) {
   const status = reason === undefined ? problem.status : definitions[reason][1]
   const name = reason === undefined ? (statusNames[problem.status] ?? 'UNKNOWN') : definitions[reason][2]
   return { status, error: { code: status, status: name, message: problem.message, details } }
-}
-
-function issuesOf({ details }: Problem): Issue[] {
-  return Array.isArray(details) ? (details as Issue[]) : []
 }

@@ -1,4 +1,4 @@
-import { problems, type Issue, type Problem, type ProblemKind } from '../core/problems.ts'
+import { codeOf, issuesOf, type Problem, type ProblemKind } from '../core/problems.ts'
 
 /** An error response of the OpenAI protocol. */
 export interface OpenaiError {
@@ -32,7 +32,7 @@ export function openaiError(problem: Problem): OpenaiError {
   const { kind, message, members } = problem
   const rendering = renderings[kind]
   const [first] = issuesOf(problem)
-  const code = rendering?.code ?? (typeof members.code === 'string' ? members.code : codeOf(kind))
+  const code = rendering?.code ?? (typeof members.code === 'string' ? members.code : ownCode(problem))
   const param = typeof members.param === 'string' ? members.param : (first?.field ?? null)
   return {
     status: rendering?.status ?? problem.status,
@@ -46,12 +46,8 @@ export function openaiError(problem: Problem): OpenaiError {
   }
 }
 
-function codeOf(kind: ProblemKind): string {
-  return kind === 'validation_error' || kind === 'invalid_query' ? 'invalid_value' : problems[kind].agents
-}
-
-function issuesOf({ details }: Problem): Issue[] {
-  return Array.isArray(details) ? (details as Issue[]) : []
+function ownCode({ kind }: Problem): string {
+  return kind === 'validation_error' || kind === 'invalid_query' ? 'invalid_value' : codeOf({ kind })
 }
 
 /** Whether a retry of the same request may succeed. If not, a header tells clients not to retry. */

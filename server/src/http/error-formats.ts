@@ -4,7 +4,7 @@ import { doorErrorFormats, doors, type DoorErrorFormat } from '#contract/core/do
 import { a2aHttpError, a2aRpcError } from '#contract/doors/a2a-errors.ts'
 import { mayPass, openaiError } from '#contract/doors/openai-errors.ts'
 import { operations } from '#contract/operations.ts'
-import { codeOf, problems, summarize, type Issue, type Problem } from '#contract/core/problems.ts'
+import { codeOf, issuesOf, problems, summarize, type Problem } from '#contract/core/problems.ts'
 
 /** The response to a request that failed. */
 export interface ErrorAnswer {
@@ -119,7 +119,7 @@ function renderAgents(problem: Problem, { request_id, agentEndpoint }: Refused):
 
 /** `control` reports only the first issue, as `{field, issue}` (decision D27). */
 function renderControl(problem: Problem, { request_id }: Refused): ErrorAnswer {
-  const first = issuesOf(problem)?.[0]
+  const [first] = issuesOf(problem)
   const message = first && problem.kind !== 'invalid_json' ? summarize([first]) : problem.message
   const details = first ? { field: first.field.replace(/\[\d+\]$/, ''), issue: first.message } : problem.details
   return answer(problem, envelope(problem, problems[problem.kind].control, details, request_id, message))
@@ -158,10 +158,4 @@ function envelope(
       timestamp: new Date().toISOString(),
     },
   }
-}
-
-function issuesOf(problem: Problem): Issue[] | undefined {
-  const carries =
-    problem.kind === 'validation_error' || problem.kind === 'invalid_query' || problem.kind === 'invalid_json'
-  return carries && Array.isArray(problem.details) ? (problem.details as Issue[]) : undefined
 }

@@ -1,4 +1,4 @@
-import { invalid, type Issue } from '#contract/core/problems.ts'
+import { invalid, issuesOf, type Issue } from '#contract/core/problems.ts'
 import { NewAccount, passwordLength } from '#contract/accounts/users.ts'
 import { toProblem } from '../../http/errors.ts'
 import type { Html } from '../../http/pages/html.ts'
@@ -59,8 +59,7 @@ export function readAccount({ email, password, name }: { email: string; password
 export function accountErrors(error: unknown): { status: number; fault: string; issues: readonly Issue[] } {
   const problem = toProblem(error)
   if (problem.status === 500) throw error
-  const issues =
-    problem.kind === 'validation_error' && Array.isArray(problem.details) ? (problem.details as Issue[]) : []
+  const issues = issuesOf(problem)
   const fault = issues.length > 0 ? 'Please correct the fields marked below.' : sentence(problem)
   return { status: problem.status, fault, issues }
 }
