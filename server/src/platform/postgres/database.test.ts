@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeTestDatabase } from '../../../test/harness.ts'
-import { openDatabase, type Database } from './database.ts'
+import { openDatabase, type Database, type Sql } from './database.ts'
 
 let test: Awaited<ReturnType<typeof makeTestDatabase>>
 let database: Database
@@ -137,6 +137,15 @@ describe('a connection', () => {
         current_setting('search_path') as path`
     await other.close()
     assert.deepEqual(row, { statement: '4s', lock: '3s', zone: 'UTC', commits: 'off', path: 'elsewhere' })
+  })
+
+  it('no connection compiles statements, whatever the server does by default', async () => {
+    const { connection } = test
+    const other = openDatabase({ connection: { ...connection, options: '-c jit=on' }, connectionsMax: 1 })
+    const jit = async (sql: Sql) => (await sql<{ jit: string }>`show jit`)[0]!.jit
+    const found = [await jit(other.sql), await jit(other.indexed)]
+    await other.close()
+    assert.deepEqual(found, ['off', 'off'])
   })
 
   it('a script may take its own timeout, not only that of a request', async () => {
