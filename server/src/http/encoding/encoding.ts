@@ -7,8 +7,15 @@ export function acceptedEncoding<Name extends string>(
   { headers }: Pick<FastifyRequest, 'headers'>,
   names: readonly Name[],
 ): Name | undefined {
-  const accepted = headers['accept-encoding']?.toString() ?? ''
-  return names.find((name) => new RegExp(`\\b${name}\\b(?!;q=0(,|$))`).test(accepted))
+  const accepted = new Map((headers['accept-encoding']?.toString() ?? '').split(',').map(readWeight))
+  return names.find((name) => accepted.get(name) ?? accepted.get('*'))
+}
+
+/** An encoding, in lower case, and whether its weight allows it: `gzip;q=0` does not. */
+function readWeight(text: string): [encoding: string, isAccepted: boolean] {
+  const [encoding = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase())
+  const weight = parameters.find((parameter) => parameter.startsWith('q='))
+  return [encoding, weight === undefined || Number(weight.slice(2)) > 0]
 }
 
 /** Sends the same large text to many clients: compressed once, for clients that accept it. */
