@@ -212,7 +212,7 @@ export async function followSegment(
         isReading = false
         if (isOver) return fold.ended
       }
-      const message = hub.currentMessage(task_id)
+      const message = text ? hub.currentMessage(task_id) : undefined
       if (message && !behind && message.message_id === fold.writing)
         await take(fold.text(message.message_id, message.text))
       if (!behind && published.length === 0) await wake.promise

@@ -26,8 +26,8 @@ export class ChatState {
   #held = ''
   #reasoning = ''
   #finish: SegmentEnd | undefined
-  /** Number of earlier model calls with text. */
-  #texts = 0
+  /** Whether the client has text of the model call that is running. */
+  #hasSaid = false
 
   constructor(of: ChatTask, fold: SegmentFold, { progress = false, hasSchema = false } = {}) {
     this.#of = of
@@ -41,19 +41,23 @@ export class ChatState {
     switch (happening.type) {
       case 'began':
         return [{ role: 'assistant', content: '' }]
-      case 'text.started': {
+      case 'text.started':
         this.#held = ''
-        this.#texts += 1
-        return this.#texts > 1 && this.#text !== '' ? this.#say('\n\n') : []
-      }
-      case 'text.delta':
-        if (!this.#hasSchema) return this.#say(happening.text)
-        this.#held += happening.text
+        this.#hasSaid = false
         return []
+      case 'text.delta': {
+        if (this.#hasSchema) {
+          this.#held += happening.text
+          return []
+        }
+        const gap = this.#hasSaid || this.#text === '' ? [] : this.#say('\n\n')
+        this.#hasSaid = true
+        return [...gap, ...this.#say(happening.text)]
+      }
       case 'text.void':
         this.#held = ''
         // A chat cannot withdraw text, but none was sent.
-        if (this.#text === '') return []
+        if (!this.#hasSaid) return []
         this.#fail(
           500,
           'server_error',

@@ -216,6 +216,65 @@ describe('items of a conversation', () => {
   })
 })
 
+describe('a chat whose model call is repeated after its first text', () => {
+  const error = { code: 'provider_unavailable', times: 1, retry_after: 0 }
+  const restarts = script(
+    { text: 'Look.' },
+    { tool_calls: [{ name: 'current_time', arguments: {} }] },
+    { text: 'Half ' },
+    { delay_ms: 50 },
+    { error },
+    { text: 'an answer.' },
+  )
+  const answer = 'Look.\n\nHalf an answer.'
+  const asked = { model: 'answers/restarting', messages: [{ role: 'user' as const, content: restarts }] }
+
+  before(async () => {
+    const config = { model: 'builtin/script', tools: ['current_time'] }
+    await createAgent(service.send, project, { name: 'restarting', config })
+  })
+
+  it('a chat that is not streamed gets the finished answer', async () => {
+    const { choices } = await client.chat.completions.create(asked)
+    assert.deepEqual([choices[0]!.message.content, choices[0]!.finish_reason], [answer, 'stop'])
+  })
+
+  it('a streamed chat ends with stream_reset, and the same Idempotency-Key then gets the finished answer', async () => {
+    const stream = async (): Promise<{ text: string; task_id: string | null }> => {
+      const authorization = `Bearer ${service.owner.api_key}`
+      const answered = await fetch(`${service.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization, 'content-type': 'application/json', 'idempotency-key': 'restarting' },
+        body: JSON.stringify({ ...asked, stream: true }),
+      })
+      return { text: await answered.text(), task_id: answered.headers.get('cadre-task-id') }
+    }
+    const first = await stream()
+    assert.match(first.text, /"content":"Half"[^]*"code":"stream_reset"[^[]*$/)
+    await service.send('GET', `${project}/tasks/${first.task_id}?wait=30`)
+    const { text } = await stream()
+    const chunks = text.split('\n\n').filter((frame) => frame.includes('"delta"'))
+    const said = chunks.map((frame) => JSON.parse(frame.slice('data: '.length)).choices[0].delta.content ?? '')
+    assert.deepEqual([said.join(''), text.endsWith('data: [DONE]\n\n')], [answer, true])
+  })
+
+  it('a message after the results of functions is sent to the task that waits for them', async () => {
+    const parameters = { type: 'object', properties: {} }
+    const tools = [{ type: 'function' as const, function: { name: 'get_weather', parameters } }]
+    const content = script({ tool_calls: [{ name: 'get_weather', arguments: {} }] }, { text: 'It is {{tool_result}}.' })
+    const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content }]
+    const first = await client.chat.completions.create({ ...asked, tools, messages })
+    const { message } = first.choices[0]!
+    const tool_call_id = message.tool_calls![0]!.id
+    messages.push(message, { role: 'tool', tool_call_id, content: 'wet' }, { role: 'user', content: 'And tomorrow?' })
+    const second = await client.chat.completions.create({ ...asked, tools, messages })
+    assert.deepEqual([second.id, second.choices[0]!.message.content], [first.id, 'It is wet.'])
+    const [sent] = await service.sql<{ content: string }>`
+      select content from task_message where task_id = ${first.id.slice('chatcmpl-'.length)}`
+    assert.equal(sent?.content, 'And tomorrow?')
+  })
+})
+
 describe('decisions on approvals in the input of a response', () => {
   const model = 'answers/careful'
   const input = script(

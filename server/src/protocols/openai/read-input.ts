@@ -144,8 +144,8 @@ export function readChatMessages(messages: unknown): AskedInput {
     const content = hasNone && calls.length > 0 ? '' : contentOf(asked, role, message['content'], `${param}.content`)
     asked.messages.push({ role, content, ...(calls.length > 0 && { tool_calls: calls }) })
   })
-  // Only results at the end resolve waiting calls; earlier ones are history.
-  const end = asked.messages.findLastIndex(({ role }) => role !== 'tool')
+  // Only results after the last answer resolve waiting calls; earlier ones are history.
+  const end = asked.messages.findLastIndex(({ role }) => role === 'assistant')
   asked.results = asked.results.filter(({ at }) => at > end)
   return asked
 }
