@@ -11,7 +11,7 @@ export const gatewayBounds = {
   /** Calls of models and tools that run at the same time for a task. */
   calls_at_once: 32,
   /** Poll interval for a call that waits for a person, in milliseconds. */
-  look_ms: 500,
+  poll_ms: 500,
 } as const
 
 const base = '/api/v1/projects/{project_id}/work'

@@ -39,7 +39,7 @@ const budget: readonly NumberField[] = [
   ['budget.max_tokens', 'Max tokens per task', 'Input and output together.'],
   ['budget.max_tool_calls', 'Max tool calls per task', '0 allows none.'],
 ]
-const patience: readonly NumberField[] = [
+const retries: readonly NumberField[] = [
   ['retry.max_attempts', 'Attempts per model call', 'Default: 5.'],
   ['retry.initial_delay_seconds', 'First retry delay, in seconds', 'Doubles with each retry. Default: 0.5.'],
   ['retry.max_delay_seconds', 'Max retry delay, in seconds', 'Default: 30.'],
@@ -308,7 +308,7 @@ export function ConfigFields({
               onChange={(models) => set('fallback_models', models.length === 0 ? undefined : models)}
             />
           </Field>
-          {numbers(patience)}
+          {numbers(retries)}
           <Field label="When an approval times out" fault={fault('config.approval_on_timeout')}>
             <SelectInput
               value={text('approval_on_timeout')}

@@ -65,7 +65,7 @@ export function ActivityTab({ agent }: TabProps) {
 }
 
 /** What was done to the agent, after the name of who did it. */
-const deeds: Partial<Record<string, string>> = {
+const actionLabels: Partial<Record<string, string>> = {
   'agent.created': 'created the agent',
   'agent.launched': 'launched the agent',
   'agent.paused': 'paused the agent',
@@ -88,7 +88,7 @@ function Entry({ offset, ...entry }: AuditEntry & { offset: number }) {
         <span>
           <span className="font-medium">{actorName(entry)}</span>{' '}
           <Link {...paths.audit({ target, panel: id, ...(offset === 0 ? {} : { offset }) })} title={action}>
-            {deeds[action] ?? (meaningOf(action) || action)}
+            {actionLabels[action] ?? (meaningOf(action) || action)}
           </Link>
         </span>
         {request_id !== null && <CopyId id={request_id} short />}

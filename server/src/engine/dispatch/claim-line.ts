@@ -42,7 +42,7 @@ export interface ClaimLine<Request, Claimed> {
  * Interval of the poll for offers whose signal was lost with the process that should send it: the longest delay of a
  * waiting claim.
  */
-const look_ms = 2000
+const poll_ms = 2000
 
 interface Waiting extends Wanted {
   wake(): void
@@ -91,7 +91,7 @@ export function openClaimLine<Request extends Wanted, Claimed>({
     if (keys.size === 0) return
     for (const { name, project_id } of await listOffered([...keys.values()])) wake(name, project_id)
   }
-  const polling = startPeriodic(look, { every_ms: look_ms, onError: (error) => log.warn({ err: error }, failed) })
+  const polling = startPeriodic(look, { every_ms: poll_ms, onError: (error) => log.warn({ err: error }, failed) })
   const leave = bus.on(kind, (name) => wake(name))
 
   return {

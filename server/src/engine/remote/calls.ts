@@ -43,7 +43,7 @@ export interface Looking {
 }
 
 /** Poll interval for a call of another process. */
-const look_ms = 500
+const poll_ms = 500
 /** A call of another process that takes longer than this is started again. */
 const callMost_ms = 15 * 60_000
 
@@ -149,7 +149,7 @@ export function makeCalls({ sql, worker_id, log }: Pick<RemoteContext, 'sql' | '
     async made(lease, key, step, tx) {
       const here = making.get(lease.task_id)?.get(key)
       if (here) return { again: here.catch(() => {}) }
-      return (await isElsewhere(tx, step)) ? { again: delay(look_ms) } : undefined
+      return (await isElsewhere(tx, step)) ? { again: delay(poll_ms) } : undefined
     },
     async isMaking(tx, task_id, steps) {
       const here = making.get(task_id)

@@ -40,7 +40,7 @@ export interface ToolResult {
 }
 
 /** Poll interval for a waiting call. */
-const look_ms = 500
+const poll_ms = 500
 /** Retry interval of a call that waits for a token. */
 const tokenRetry_ms = 5000
 
@@ -237,7 +237,7 @@ async function untilChanged(
 ): Promise<void> {
   const until = step ? inputOf(step).until : undefined
   for (;;) {
-    await delay(look_ms, undefined, { signal })
+    await delay(poll_ms, undefined, { signal })
     if (!step || (until !== undefined && Date.parse(until) <= Date.now())) return
     const [now] = await sql<{ status: string; input: { repeat?: number } }>`
       select status, input from task_step where task_id = ${task_id} and index = ${step.index}`

@@ -29,7 +29,7 @@ export function sandboxSeconds(sql: Sql, log: Logger): SandboxSeconds {
         const unused = taken ? taken.seconds - used : 0
         if (!taken || unused <= 0) return
         // The program's result matters more than the exact count: without this write the seconds count as used.
-        await giveBack(sql, taken, unused).catch((error: unknown) =>
+        await releaseSeconds(sql, taken, unused).catch((error: unknown) =>
           log.warn({ err: error }, 'unused sandbox seconds could not be returned to budgets; they count as used'),
         )
       },
@@ -83,7 +83,7 @@ async function takeSeconds(sql: Sql, subjects: readonly string[], seconds: numbe
 }
 
 /** Returns unused seconds, except to budgets whose period has ended since. */
-async function giveBack(sql: Sql, { budget_ids, starts }: Taken, seconds: number): Promise<void> {
+async function releaseSeconds(sql: Sql, { budget_ids, starts }: Taken, seconds: number): Promise<void> {
   await sql`
     update budget b set spent_sandbox_seconds = greatest(0, b.spent_sandbox_seconds - ${seconds}::float8)
     from (

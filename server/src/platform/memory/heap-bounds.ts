@@ -7,7 +7,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 const youngMax_bytes = 32 * 1024 * 1024
 /** How much the old generation may grow beyond the live size at the last full collection. V8's default is up to four times. */
 const oldGrowth_percent = 40
-const look_ms = 250
+const poll_ms = 250
 
 /** Options of V8 by which an operator has chosen other bounds. */
 const ownOptions = /semi[-_]space|heap[-_]growing|optimize[-_]for[-_]size/
@@ -29,7 +29,7 @@ export function boundHeap(): () => void {
     if (wanted === factor) return
     factor = wanted
     setFlagsFromString(`--semi-space-growth-factor=${factor}`)
-  }, look_ms)
+  }, poll_ms)
   timer.unref()
   return () => clearInterval(timer)
 }

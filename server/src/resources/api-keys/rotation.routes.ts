@@ -20,7 +20,7 @@ export function apiKeyRotationRoutes(app: FastifyInstance, http: HttpContext): v
       const key = newApiKey()
       const row = await sql.begin(async (tx) => {
         const rotated = await rotateApiKey(tx, principal, loaded.id, key, overlap_seconds)
-        if (!rotated) throw await whyNot(() => requireApiKey(tx, principal, loaded.id))
+        if (!rotated) throw await rotationProblem(() => requireApiKey(tx, principal, loaded.id))
         const { previous_expires_at = null } = rotated
         await recordAudit(tx, actor, { action: 'api_key.rotated', target: loaded.id, detail: { previous_expires_at } })
         return rotated
@@ -32,7 +32,7 @@ export function apiKeyRotationRoutes(app: FastifyInstance, http: HttpContext): v
 }
 
 /** The problem of a key that was revoked in the meantime or has expired. */
-async function whyNot(find: () => Promise<{ id: string; expires_at: string | null }>): Promise<Problem> {
+async function rotationProblem(find: () => Promise<{ id: string; expires_at: string | null }>): Promise<Problem> {
   const { id, expires_at } = await find()
   if (expires_at === null) return notFound('api_key_not_found', 'api_key', id)
   return new Problem(
