@@ -17,9 +17,9 @@ import { databaseEnvironment, programVariable, startProcess, type RunningService
 import { python } from './python/python.ts'
 
 /**
- * Cadre as others install it: packed from a copy of the repository, twice with `CADRE_TEST_FULL=1`, installed from the packages into
- * empty folders whose names have spaces, brackets and letters beyond ASCII, with `umask 077`, and run by a user without rights and
- * without a home.
+ * Installs Cadre like a user: packed from a copy of the repository, installed into empty folders whose names have
+ * spaces, brackets and non-ASCII letters, with `umask 077`, and run by an unprivileged user without a home directory.
+ * With `CADRE_TEST_FULL=1` it packs twice.
  */
 const run = promisify(execFile)
 const repository = join(import.meta.dirname, '..')

@@ -17,8 +17,8 @@ import { clientProgram } from './program.ts'
 import { kindOf, optionOf, type Schema } from './operations/fields.ts'
 
 /**
- * Commands with separate tests: they log in and out, follow streams, belong to no single operation, or are of an organization
- * that alone uses the service.
+ * Commands with separate tests, because they log in or out, follow streams, have no single operation, or need an
+ * organization that is alone on its service.
  */
 const apart = [
   'login',

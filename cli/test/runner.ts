@@ -21,8 +21,8 @@ export interface Ran {
 let shared: ChildProcess | undefined
 
 /**
- * Runs command lines one after another in a process that the files of a group share: starting one for each command line, or
- * for each file, would take most of the time of their tests. Command lines have only the environment that they are given.
+ * Runs command lines one after another in a process that the files of a group share. A process for each command line
+ * or file would take most of the time of these tests. Command lines have only the environment that they are given.
  */
 export class Runner {
   #isRunning = false

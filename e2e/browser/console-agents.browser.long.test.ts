@@ -436,7 +436,8 @@ async function inShell(snippet: string): Promise<string> {
 const rowOf = (page: Page, name: string) => page.getByRole('row', { name: new RegExp(name) })
 
 /**
- * Prints how long it took: the promise is for two free processors, which tests do not have; the harness waits longer.
+ * Runs and times an action. The time is only printed, because it is promised for two free processors, which tests do
+ * not have.
  */
 async function measure(t: TestContext, what: string, act: () => Promise<void>): Promise<void> {
   const began_ms = performance.now()

@@ -11,10 +11,7 @@ let agent: string
 let done: string
 let other: string
 
-/**
- * Shifts of the layout that no user caused, summed up as browsers do. Up to 0.1 counts as good for users; a fifth of
- * that is ours.
- */
+/** Maximum sum of unexpected layout shifts of a page. Browsers rate up to 0.1 as good; this is a fifth of that. */
 const shiftMax = 0.02
 
 before(async () => {

@@ -161,10 +161,7 @@ async function traced(page: Page, act: () => Promise<void>): Promise<TraceEvent[
   return trace.traceEvents
 }
 
-/**
- * What the main thread of the page did, with the time of the processor that it took: other processes of the machine
- * take none of it.
- */
+/** Tasks of the main thread of the page with their processor time, which other processes of the machine do not affect. */
 function tasksOf(events: readonly TraceEvent[]): { ts: number; dur: number; tdur: number }[] {
   const mains = events.filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain')
   const pids = new Set(mains.map(({ pid }) => pid))
@@ -177,7 +174,8 @@ function tasksOf(events: readonly TraceEvent[]): { ts: number; dur: number; tdur
 }
 
 /**
- * Scrolls an element down and up by its height and holds the work of the page's main thread in each frame against a frame's time. One frame in twenty may take longer.
+ * Scrolls an element down and up by its height, and compares the work of the main thread in each frame with the time
+ * of a frame. One frame in twenty may take longer.
  */
 async function scrollsSmoothly(page: Page, element: string, tell: (text: string) => void): Promise<void> {
   let frames: number[] = []

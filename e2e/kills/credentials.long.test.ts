@@ -81,8 +81,8 @@ async function startAll(t: TestContext): Promise<RunningService[]> {
 }
 
 /**
- * Kills a process now and then, and starts another in its place, `killsMax` times or until `isOver`; with an issuer, half of the
- * processes, while it is asked for tokens.
+ * Kills a process at random times and starts another one, `killsMax` times or until `isOver`. With an issuer, half of
+ * the kills hit a process while it requests tokens.
  */
 async function killUntil(running: RunningService[], isOver: () => boolean, issuer?: TokenIssuer): Promise<number> {
   const seed = testSeed()

@@ -48,7 +48,7 @@ test('the Python SDK tries again what is safe to repeat, and nothing else', with
 })
 
 test('the Python SDK serves tools', withPython, async () => {
-  assert.equal(await runUnitTests(['test_serving'], env), 5)
+  assert.equal(await runUnitTests(['test_serving'], env), 7)
 })
 
 /** Code of a language in a document. */

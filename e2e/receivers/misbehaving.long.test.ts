@@ -11,8 +11,8 @@ import { startReceivers, type Receivers } from './receivers.ts'
 import { registerWebhooks, type RegisteredWebhook } from './webhooks.ts'
 
 /**
- * Receivers that do every wrong thing there is, many of each, beside healthy ones (fault F12, promise R8). The results of
- * deliveries to each, as its manager reads them: the error of the first attempt, null for a success.
+ * Misbehaving receivers of every kind, many of each, beside healthy ones (fault F12, promise R8). For each kind: the
+ * error of the first attempt as the API returns it, null for a success.
  */
 const kinds = {
   '/fails': 'The receiver answered 500.',
@@ -35,9 +35,9 @@ const pause_ms = 100
 /** How much later a healthy receiver may get its event because of others, from the commit to the receipt. */
 const delayMax_ms = 1000
 /**
- * How much memory a service may take for them. It has 512 requests at a time at most and reads 64 KiB of an answer, which is
- * 32 MiB. It was 160 to 280 MiB when it was measured, of which 50 to 100 MiB were in use and the rest garbage that is not
- * collected while there is memory; and no more after four minutes. A single answer that was read whole would be twice this.
+ * Maximum growth of a service's memory. It has at most 512 requests at a time and reads 64 KiB of a response, which is
+ * 32 MiB. Measured were 160 to 280 MiB, of which 50 to 100 MiB were in use and the rest uncollected garbage, and no
+ * more after four minutes. A single response that was read whole would be twice this.
  */
 const growthMax_bytes = 512 * 1024 ** 2
 

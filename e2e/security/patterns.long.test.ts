@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { productPatterns } from './patterns.ts'
 
 /**
- * Short ones first, since what grows exponentially would never end on long ones. What grows with the square of a text takes seconds
- * for the longest, what grows with the text about a millisecond.
+ * Short texts first, because an exponential pattern would never end on a long one. On the longest text a quadratic
+ * pattern takes seconds, and a linear one about a millisecond.
  */
 const lengths = [26, 1500, 40_000]
 const slow_ms = 150

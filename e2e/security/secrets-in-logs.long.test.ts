@@ -24,8 +24,8 @@ import { databaseEnvironment, type RunningService, startProcess } from '../proce
 import { createProject } from '../../server/test/fixtures.ts'
 
 /**
- * A service at the most talkative level, to which everything secret is given that there is, rightly and wrongly, also
- * while its tables are missing; then nothing of it may stand in the log, the metrics or the traces (decision D105).
+ * A service at the most verbose log level gets every kind of secret, in the right and in wrong places, also while its
+ * tables are missing. Then none of them is in its log, metrics or traces (decision D105).
  */
 const secrets = new Map<string, string>()
 function secret(name: string, value: string): string {

@@ -13,9 +13,8 @@ export interface CuttingProxy {
 }
 
 /**
- * Stands before a service and breaks most connections after a number of bytes of its answers, somewhere in the middle; some
- * before the request has arrived; the first `sure` connections are all broken. What was sent by then has been passed on, so the end
- * is where chance puts it.
+ * A proxy that breaks most connections after a random number of bytes of the response, and some before the request has
+ * arrived. It breaks all of the first `sure` connections. Bytes received before the break are passed on.
  */
 export async function startCuttingProxy(
   target: string,

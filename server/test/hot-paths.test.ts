@@ -18,8 +18,8 @@ interface Measured extends Cost {
 }
 
 /**
- * What the hot paths cost at most. A change that needs more has to say so here; one that needs less lowers the number.
- * The beginning and the end of a transaction are statements too.
+ * Maximum cost of the hot paths in statements and commits. A change that needs more must say so here, and one that
+ * needs less lowers the number. The beginning and the end of a transaction count as statements.
  */
 const allowed: Record<string, Cost> = {
   'GET agent': { statements: 2, commits: 0 },

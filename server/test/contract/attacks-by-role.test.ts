@@ -6,7 +6,8 @@ import { eventually, type TestService } from '../harness.ts'
 import { shareTestService } from '../shared-service.ts'
 
 /**
- * What each kind of caller tries on what others made, and the outcome: the table "Attacks by role" of SECURITY.md.
+ * The attempts of each kind of caller on resources of others, and their outcomes: the table "Attacks by role" of
+ * SECURITY.md.
  */
 
 let test: TestService

@@ -11,8 +11,8 @@ import { OAuthDriver } from '../oauth.ts'
 import { Samples, type Sample } from './samples.ts'
 
 /**
- * Without a credential of the service, so they are tested by hand below; or of an organization that alone uses the service, and
- * tested beside the resource.
+ * Operations without a credential of the service, which are tested by hand below, and operations that need an
+ * organization alone on its service, which are tested beside their resource.
  */
 const byHand = ['login', 'signup', 'revokeToken', 'drainWorker', 'resumeWorker']
 

@@ -7,8 +7,8 @@ import { startLocalServer } from '../fakes/local-server.ts'
 import { OAuthDriver } from '../oauth.ts'
 
 /**
- * What of decision D94 is more than a task that failed, each caused from outside, and compared whole as it is written
- * and told.
+ * The errors of decision D94 besides failed tasks. Each is caused from outside, and its stored and its delivered event
+ * are compared completely.
  */
 let world: EventWorld
 let provider: FakeModelServer

@@ -4,8 +4,8 @@ import { script, startEventWorld, type EventWorld } from './event-world.ts'
 import type { Agent } from './expected-events.ts'
 
 /**
- * Every row of decision D93 is caused from outside, and what is written is compared whole, as is what a webhook gets.
- * There is nothing else: each test begins where the one before has read to the end.
+ * Causes every event of decision D93 from outside, and compares the stored event and the webhook delivery completely.
+ * There are no other events: each test begins where the previous one has read to the end.
  */
 let world: EventWorld
 before(async () => {

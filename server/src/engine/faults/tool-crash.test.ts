@@ -8,8 +8,8 @@ import type { Sql } from '../../platform/postgres/database.ts'
 import { scriptModel } from '../models/builtin/builtin-script.ts'
 
 /**
- * Tasks are created here. One worker, a separate process, is killed while each of them is in the middle of something, and another one
- * goes on with them.
+ * Creates tasks. A worker in a separate process is killed while each task is in the middle of a call, and another
+ * worker continues them.
  */
 describe('a call of a tool that was cut by a crash', () => {
   let world: CrashWorld

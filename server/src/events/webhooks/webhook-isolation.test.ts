@@ -16,8 +16,8 @@ import { givenUpMax } from './endpoint-lease-rows.ts'
 /** How long a receiver that is slow takes to answer. */
 const slow_ms = 6000
 /**
- * No event comes later: one that waited for a receiver that is slow, for the timeout of one that is dead, or for a backlog would. That
- * it is less than a second (promise R8) is measured by e2e/receivers on a quiet machine.
+ * Maximum delay of an event: an event that waits for a slow receiver, for the timeout of a dead one, or for a backlog
+ * takes longer. `e2e/receivers` measures on a quiet machine that it is less than a second (promise R8).
  */
 const delayMax_ms = 5000
 

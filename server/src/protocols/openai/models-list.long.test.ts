@@ -6,8 +6,8 @@ import { createProject } from '../../../test/fixtures.ts'
 const agents = 10_000
 const requests = 40
 /**
- * From the request to the last byte of the response. The fastest of all counts, because the database and the client
- * share the machine. The goal is 50 ms: 46 to 62 were measured on two cores, with the client on the same.
+ * Time from the request to the last byte of the response. The fastest run counts, because database and client share
+ * the machine. The goal is 50 ms; 46 to 62 ms were measured on two cores with the client on the same machine.
  */
 const list_ms = 250
 
