@@ -103,18 +103,26 @@ export type MessageContent = string | MessagePart[]
 
 const messageText = Type.String({ minLength: 1, maxLength: taskBounds.input })
 const fileId = Type.String({ minLength: 1, maxLength: 100, description: 'A file of the project.' })
+/** An object without a text as this member. */
+const without = (name: string) => ({
+  not: { required: [name], properties: { [name]: { type: 'string' } } },
+  description: 'Either `file_id` or `url`, and not both.',
+})
 const messagePart = {
   anyOf: [
     Type.Object({ type: Choice(['text']), text: messageText }),
-    Type.Object({ type: Choice(['image', 'file']), file_id: fileId }),
-    Type.Object({
-      type: Choice(['image']),
-      url: Type.String({
-        pattern: '^(data:image/|https://)',
-        maxLength: taskBounds.body_bytes,
-        description: 'A `data:` URL of an image, or an `https:` URL that is fetched once. The image becomes a file.',
-      }),
-    }),
+    Type.Object({ type: Choice(['image', 'file']), file_id: fileId }, without('url')),
+    Type.Object(
+      {
+        type: Choice(['image']),
+        url: Type.String({
+          pattern: '^(data:image/|https://)',
+          maxLength: taskBounds.body_bytes,
+          description: 'A `data:` URL of an image, or an `https:` URL that is fetched once. The image becomes a file.',
+        }),
+      },
+      without('file_id'),
+    ),
   ],
 }
 /** Schema of the content of a message. */

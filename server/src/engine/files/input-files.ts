@@ -1,6 +1,13 @@
 import { fileBounds } from '#contract/resources/files.ts'
 import { invalid, notFound, Problem } from '#contract/core/problems.ts'
-import { taskBounds, type ImageUrlPart, type MessageContent, type TaskInput } from '#contract/tasks/tasks.ts'
+import {
+  taskBounds,
+  type FilePart,
+  type ImageUrlPart,
+  type MessageContent,
+  type MessagePart,
+  type TaskInput,
+} from '#contract/tasks/tasks.ts'
 import { Readable } from 'node:stream'
 import { EgressError, EgressRefused, type Egress } from '../../platform/egress/safe-fetch.ts'
 import type { EgressStream } from '../../platform/egress/egress-stream.ts'
@@ -28,7 +35,12 @@ export function filesIn(input: TaskInput): string[] {
 /** The ids of the files that a message names. */
 export function filesOf(content: MessageContent): string[] {
   if (typeof content === 'string') return []
-  return content.flatMap((part) => ('file_id' in part ? [part.file_id] : []))
+  return content.flatMap((part) => fileIdOf(part) ?? [])
+}
+
+/** The file that a part names. A member that is null is absent (decision D17). */
+function fileIdOf(part: MessagePart): string | undefined {
+  return (part as Partial<FilePart>).file_id ?? undefined
 }
 
 /**
@@ -126,8 +138,10 @@ export function contentWithFiles(content: MessageContent, received: FileIds): Me
   if (typeof content === 'string') return content
   return content.map((part) => {
     if (part.type === 'text') return part
-    const file = received.get('file_id' in part ? part.file_id : part.url)
-    return file ? { type: part.type, file_id: file.id } : part
+    const file_id = fileIdOf(part)
+    const file = received.get(file_id ?? (part as ImageUrlPart).url)
+    const id = file?.id ?? file_id
+    return id === undefined ? part : { type: part.type, file_id: id }
   })
 }
 
@@ -150,7 +164,7 @@ export function urlsOf(content: MessageContent, field = 'content'): NamedUrl[] {
   if (typeof content === 'string') return []
   return content.flatMap((part, i) => {
     const { url } = part as Partial<ImageUrlPart>
-    return url === undefined || 'file_id' in part ? [] : [{ url, field: `${field}[${i}].url` }]
+    return !url || fileIdOf(part) !== undefined ? [] : [{ url, field: `${field}[${i}].url` }]
   })
 }
 

@@ -104,6 +104,21 @@ describe('a picture in a message', () => {
     assert.deepEqual(bytesIn(models.requests[before]!.body), [png.toString('hex'), png.toString('hex')])
   })
 
+  it('a picture is given by file or by URL and not by both, and the other one may be null', async () => {
+    const url = `data:image/png;base64,${png.toString('base64')}`
+    const file_id = await upload(png, 'one.png')
+    const both = await give('echo', user({ type: 'image', file_id, url }))
+    assert.deepEqual([both.status, both.body.error.details[0].field], [400, 'input[0].content[0]'])
+    for (const part of [
+      { file_id, url: null },
+      { file_id: null, url },
+    ]) {
+      const { status, body } = await give('echo', user({ type: 'image', ...part }))
+      assert.equal(status, 201, JSON.stringify(body))
+      assert.deepEqual(Object.keys(body.input[0].content[0]).toSorted(), ['file_id', 'type'])
+    }
+  })
+
   it('a picture given as data is stored once for an Idempotency-Key', async () => {
     const url = `data:image/png;base64,${png.toString('base64')}`
     const send = () =>
