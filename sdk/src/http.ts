@@ -219,7 +219,7 @@ async function readBody(response: Response): Promise<unknown> {
   } catch (cause) {
     // For an error the status is enough; a proxy may have replaced or cut the body.
     if (!response.ok) return text
-    throw new APIConnectionError('The response has the content type JSON, but is not valid JSON.', { cause })
+    throw new APIConnectionError('The response is not valid JSON.', { cause })
   }
 }
 

@@ -362,7 +362,7 @@ def _whole(response: Response, deadline: float) -> t.Tuple[t.Any, Answer]:
         # For an error the status is enough; a proxy may have replaced or cut the body.
         if response.status >= 400:
             return content.decode(errors="replace"), response.answer
-        raise APIConnectionError("The response has the content type JSON, but is not valid JSON.") from error
+        raise APIConnectionError("The response is not valid JSON.") from error
 
 
 __all__ = ["Http", "Maybe", "OMIT", "Omit", "Options", "Page", "PagedList", "ProjectId", "Request", "Resource"]
