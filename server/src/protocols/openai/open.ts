@@ -206,8 +206,8 @@ export function echoOf(body: Record<string, unknown>, options: Options, agent: A
     })),
     tool_choice: tool_choice ?? 'auto',
     parallel_tool_calls: caller.parallel_tool_calls ?? true,
-    text: isObject(text) && isObject(text['format']) ? text : { format: { type: 'text' } },
-    max_output_tokens: caller.max_output_tokens ?? null,
+    text: { format: isObject(text) && isObject(text['format']) ? text['format'] : { type: 'text' } },
+    max_output_tokens: lower(caller.max_output_tokens, agent.config['max_tokens']),
     max_tool_calls: typeof body['max_tool_calls'] === 'number' ? body['max_tool_calls'] : null,
     metadata: metadata ?? {},
     reasoning: typeof effort === 'string' ? { effort, summary: null } : null,
@@ -218,4 +218,10 @@ export function echoOf(body: Record<string, unknown>, options: Options, agent: A
     ...(client_metadata === undefined ? {} : { client_metadata }),
     ...(typeof temperature === 'number' ? { temperature } : {}),
   }
+}
+
+/** The limit of a request, which can only lower that of the agent; null if the request has none. */
+function lower(asked: number | undefined, own: unknown): number | null {
+  if (asked === undefined) return null
+  return typeof own === 'number' ? Math.min(asked, own) : asked
 }

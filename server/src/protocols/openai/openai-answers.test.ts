@@ -157,10 +157,14 @@ describe('what a request says beside its input', () => {
     }
     const shown = Object.fromEntries(Object.keys(required).map((name) => [name, body[name]]))
     assert.deepEqual(shown, required)
-    const config = { model: 'builtin/echo', temperature: 0.2 }
+    const config = { model: 'builtin/echo', temperature: 0.2, max_tokens: 5 }
     await createAgent(service.send, project, { name: 'cool', config })
-    const cool = await service.send('POST', '/v1/responses', { body: { model: 'answers/cool', input: 'x' } })
-    assert.equal(cool.body.temperature, 0.2)
+    // What has no effect is not shown, and a limit of the request can only lower that of the agent.
+    const asked = { model: 'answers/cool', input: 'x', text: { verbosity: 'low' }, truncation: 'auto', top_p: 0.5 }
+    const cool = await service.send('POST', '/v1/responses', { body: { ...asked, max_output_tokens: 9 } })
+    const { temperature, text, truncation, top_p, max_output_tokens } = cool.body
+    assert.deepEqual([temperature, truncation, top_p, max_output_tokens], [0.2, 'disabled', 1, 5])
+    assert.deepEqual(text, { format: { type: 'text' } })
   })
 
   it('members that only concern the client are stored with the task and shown by a response', async () => {
