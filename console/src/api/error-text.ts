@@ -9,6 +9,13 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** What the service says is wrong with a field of what was sent; undefined where it says nothing of it. */
+export function fieldFault(error: unknown, field: string): string | undefined {
+  if (!(error instanceof APIError)) return undefined
+  const messages = error.issues.filter((issue) => issue.field === field).map(({ message }) => message)
+  return messages.length === 0 ? undefined : messages.join('; ')
+}
+
 /** Whether it is the service that is away, or what stands before it that has none to lead to: then the same may be had later. */
 export function isOutOfReach(error: unknown): boolean {
   return error instanceof APIConnectionError || (error instanceof APIError && [502, 503, 504].includes(error.status))

@@ -22,7 +22,7 @@ export const shortcutList: readonly [string, string][] = [
   ['g k', 'API keys'],
   ['j k', 'Down and up in a list'],
   ['Enter', 'Open'],
-  ['x', 'Select, where several can be'],
+  ['x', 'Select an agent or a task in its list'],
   ['r', 'Refresh'],
   ['?', 'This list'],
   ['Esc', 'Close the top dialog or menu'],

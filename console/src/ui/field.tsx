@@ -37,6 +37,14 @@ export function TextInput({ className = '', ...props }: ComponentProps<'input'>)
   return <Base.Control {...props} className={`${control} ${className}`} />
 }
 
+/** A secret that is typed: never shown, and not what the browser has stored for this site. */
+export function SecretInput(props: Omit<ComponentProps<'input'>, 'type' | 'autoComplete'>) {
+  return <TextInput {...props} type="password" autoComplete="new-password" spellCheck={false} />
+}
+
+/** What is said of a secret that the service stores. */
+export const storedSecretHint = 'It is stored encrypted. It is never shown again.'
+
 export function TextArea({ className = '', ...props }: ComponentProps<'textarea'>) {
   return <Base.Control render={<textarea {...props} />} className={`${control} min-h-20 ${className}`} />
 }

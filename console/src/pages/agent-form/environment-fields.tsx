@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from 'react'
 import { Button } from '../../ui/button.tsx'
-import { Field, TextInput } from '../../ui/field.tsx'
+import { Field, SecretInput, TextInput } from '../../ui/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 
 /** Environment variables: their names are shown, their values only written. */
@@ -25,9 +25,7 @@ export function EnvironmentFields({
           <div key={name} className="flex flex-wrap items-end gap-2">
             <div className="min-w-40 flex-1">
               <Field label={name}>
-                <TextInput
-                  type="password"
-                  autoComplete="new-password"
+                <SecretInput
                   placeholder={value[name] === null ? 'Will be removed' : names.includes(name) ? 'Stays as it is' : ''}
                   disabled={value[name] === null}
                   value={value[name] ?? ''}

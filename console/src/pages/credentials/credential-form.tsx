@@ -1,10 +1,10 @@
 import { useState } from 'react'
 import type { NewCredential } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
-import { Button } from '../../ui/button.tsx'
 import { Choices } from '../../ui/choices.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
-import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Field, SecretInput, SelectInput, storedSecretHint, TextInput } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
 import { Options } from '../parts/options.tsx'
 
 type Way = 'secret' | 'mcp' | 'issuer' | 'endpoints'
@@ -66,13 +66,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
     return { ...shared, ...where, allowed_hosts, client_id: client_id.trim(), ...secret, grant }
   }
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (!reason) submit(body())
-      }}
-    >
+    <Form action="Save credential" reason={reason} isBusy={isBusy} submit={() => submit(body())}>
       <div>
         <div className="overflow-x-auto">
           <Choices label="Kind" value={way} options={ways} onChange={setWay} />
@@ -89,13 +83,8 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
         />
       </Field>
       {way === 'secret' && (
-        <Field label="Secret" hint="It is stored encrypted. It is never shown again.">
-          <TextInput
-            type="password"
-            autoComplete="new-password"
-            value={value}
-            onChange={({ target }) => setValue(target.value)}
-          />
+        <Field label="Secret" hint={storedSecretHint}>
+          <SecretInput value={value} onChange={({ target }) => setValue(target.value)} />
         </Field>
       )}
       {way !== 'secret' && (
@@ -141,12 +130,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
               />
             </Field>
             <Field label="Client secret (optional)">
-              <TextInput
-                type="password"
-                autoComplete="new-password"
-                value={client_secret}
-                onChange={({ target }) => setSecret(target.value)}
-              />
+              <SecretInput value={client_secret} onChange={({ target }) => setSecret(target.value)} />
             </Field>
           </div>
           {grant === 'authorization_code' && (
@@ -166,12 +150,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
         </Field>
       )}
       {way !== 'mcp' && <HostsField value={hosts} onChange={setHosts} />}
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
-          Save credential
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
 

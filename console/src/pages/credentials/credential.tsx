@@ -11,7 +11,8 @@ import { CopyId } from '../../ui/copy.tsx'
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, TextInput } from '../../ui/field.tsx'
+import { Field, SecretInput, TextInput } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
 import { Facts, Panel } from '../../ui/page.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -287,16 +288,16 @@ function HostsForm({
         ? 'Enter the secret to add a host'
         : undefined
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (reason !== undefined) return
+    <Form
+      action="Save"
+      reason={reason}
+      isBusy={isBusy}
+      submit={() =>
         submit({
           allowed_hosts: next,
           ...(secret === '' ? {} : isSecret ? { value: secret } : { client_secret: secret }),
         })
-      }}
+      }
     >
       <HostsField value={hosts} onChange={setHosts} />
       {isMore && (
@@ -308,20 +309,10 @@ function HostsForm({
               : 'Without it, the credential has to be connected again.'
           }
         >
-          <TextInput
-            type="password"
-            autoComplete="new-password"
-            value={secret}
-            onChange={({ target }) => setSecret(target.value)}
-          />
+          <SecretInput value={secret} onChange={({ target }) => setSecret(target.value)} />
         </Field>
       )}
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
-          Save
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
 
@@ -344,27 +335,24 @@ function TextForm({
 }) {
   const [text, setText] = useState(initial)
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (text !== '') submit(text)
-      }}
+    <Form
+      action={action}
+      reason={text === '' ? `Enter the ${label.toLowerCase()}` : undefined}
+      isBusy={isBusy}
+      submit={() => submit(text)}
     >
       <Field label={label} hint={hint}>
-        <TextInput
-          type={type}
-          autoComplete={type === 'password' ? 'new-password' : 'off'}
-          spellCheck={false}
-          value={text}
-          onChange={({ target }) => setText(target.value)}
-        />
+        {type === 'password' ? (
+          <SecretInput value={text} onChange={({ target }) => setText(target.value)} />
+        ) : (
+          <TextInput
+            autoComplete="off"
+            spellCheck={false}
+            value={text}
+            onChange={({ target }) => setText(target.value)}
+          />
+        )}
       </Field>
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={text === '' ? 'Enter it' : undefined} disabled={isBusy}>
-          {action}
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }

@@ -2,11 +2,11 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { isObject } from '#contract/core/merge-patch.ts'
 import type { NewSchedule, Schedule } from '#sdk/types.ts'
-import { APIError } from '#sdk/errors.ts'
 import { AgentField } from '../../agents/agent-picker.tsx'
 import { api } from '../../api/client.ts'
-import { Button } from '../../ui/button.tsx'
+import { fieldFault } from '../../api/error-text.ts'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
 import { Options } from '../parts/options.tsx'
 import { cronWords } from './cron-description.ts'
 import { RunTimes } from './run-times.tsx'
@@ -52,8 +52,7 @@ export function ScheduleForm({
     placeholderData: keepPreviousData,
     retry: false,
   })
-  const faults = preview.error instanceof APIError ? preview.error.issues : []
-  const fault = (field: string) => faults.find((one) => one.field === field)?.message
+  const fault = (field: string) => fieldFault(preview.error, field)
   const runs = preview.error ? [] : (preview.data?.next_runs ?? [])
   const data = readInput(input, !isText)
   const reason =
@@ -71,16 +70,16 @@ export function ScheduleForm({
                 : 'The input is not valid JSON'
               : undefined
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (reason || data === undefined) return
+    <Form
+      action={values ? 'Save' : 'Create schedule'}
+      reason={reason}
+      isBusy={isBusy}
+      submit={() =>
         submit({
           ...{ agent_id: agent_id!, name: name.trim(), cron: cron.trim(), time_zone },
           ...{ input: data as NewSchedule['input'], overlap, catch_up },
         })
-      }}
+      }
     >
       <Field label="Name">
         <TextInput value={name} placeholder="Morning report" onChange={({ target }) => setName(target.value)} />
@@ -145,12 +144,7 @@ export function ScheduleForm({
           </SelectInput>
         </Field>
       </div>
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
-          {values ? 'Save' : 'Create schedule'}
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
 

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { APIError } from '#sdk/errors.ts'
-import { Button } from '../../ui/button.tsx'
 import { Checkbox, Field, TextArea, TextInput } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
 import { scopeWords, type Scope } from './scope-presets.ts'
 
 export interface AppValues {
@@ -49,12 +49,11 @@ export function AppForm({
           ? 'Choose at least one scope'
           : undefined
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (!reason) submit({ name: name.trim(), redirect_uris, scopes, confidential, native })
-      }}
+    <Form
+      action={values ? 'Save' : 'Register'}
+      reason={reason}
+      isBusy={isBusy}
+      submit={() => submit({ name: name.trim(), redirect_uris, scopes, confidential, native })}
     >
       <Field label="Name" hint="Shown to people on the consent page." fault={fault('name')}>
         <TextInput value={name} onChange={(event) => setName(event.target.value)} autoComplete="off" />
@@ -106,12 +105,7 @@ export function AppForm({
           ))}
         </div>
       </fieldset>
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
-          {values ? 'Save' : 'Register'}
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
 

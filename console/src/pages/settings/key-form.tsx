@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from 'react'
-import { Button } from '../../ui/button.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
 import { Options } from '../parts/options.tsx'
 import { presetOf, scopePresets, scopeWords, type Scope } from './scope-presets.ts'
 
@@ -34,11 +34,11 @@ export function KeyForm({
   const preset = presetOf(scopes)
   const reason = name.trim() === '' ? 'Give it a name' : scopes.length === 0 ? 'Choose its permissions' : undefined
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (reason) return
+    <Form
+      action={values ? 'Save' : 'Create key'}
+      reason={reason}
+      isBusy={isBusy}
+      submit={() => {
         const expires_at =
           values || days === '' ? undefined : new Date(Date.now() + Number(days) * day_ms).toISOString()
         submit({ name: name.trim(), description, scopes, ...(expires_at ? { expires_at } : {}) })
@@ -105,11 +105,6 @@ export function KeyForm({
           </SelectInput>
         </Field>
       )}
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
-          {values ? 'Save' : 'Create key'}
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }

@@ -18,6 +18,7 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { Status } from '../../ui/status.tsx'
@@ -186,12 +187,11 @@ function BeginForm({
           ? 'Write the first message'
           : undefined
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (agent !== undefined && reason === undefined) submit(agent, attachments.input(text))
-      }}
+    <Form
+      action="Send"
+      reason={reason}
+      isBusy={isBusy}
+      submit={() => agent !== undefined && submit(agent, attachments.input(text))}
     >
       <AgentField project_id={project_id} value={agent} onChange={setAgent} />
       <WithAttachments project_id={project_id} attachments={attachments}>
@@ -199,11 +199,6 @@ function BeginForm({
           <TextArea rows={3} value={text} onChange={({ target }) => setText(target.value)} />
         </Field>
       </WithAttachments>
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
-          Send
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }

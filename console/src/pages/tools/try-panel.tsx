@@ -11,7 +11,7 @@ import { Button } from '../../ui/button.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
+import { Field, SecretInput, SelectInput, TextArea } from '../../ui/field.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { textOf } from '../../task-parts/value-view.tsx'
 import { Options } from '../parts/options.tsx'
@@ -87,9 +87,7 @@ export function TryPanel({
       </Field>
       {names.map((name) => (
         <Field key={name} label={`Value of \${env.${name}}`} hint="Used for this call only, and not stored.">
-          <TextInput
-            type="password"
-            autoComplete="off"
+          <SecretInput
             value={values[name] ?? ''}
             onChange={({ target }) => setValues({ ...values, [name]: target.value })}
           />

@@ -8,8 +8,8 @@ import {
   type TriggerSource,
 } from '#contract/doors/trigger-sources.ts'
 import { AgentField } from '../../agents/agent-picker.tsx'
-import { Button } from '../../ui/button.tsx'
-import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
+import { Field, SecretInput, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
 import { Options } from '../parts/options.tsx'
 
 /** What a form says; on a change without what stays. */
@@ -81,13 +81,7 @@ export function TriggerForm({
       thread_key: thread_key.trim() === '' ? null : thread_key.trim(),
     })
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (!reason) send()
-      }}
-    >
+    <Form action={values ? 'Save' : 'Create trigger'} reason={reason} isBusy={isBusy} submit={send}>
       <Field label="Name">
         <TextInput value={name} onChange={(event) => setName(event.target.value)} placeholder="New issues" />
       </Field>
@@ -103,12 +97,7 @@ export function TriggerForm({
       )}
       {asksSecret && (
         <Field label="Secret" hint={`${sourceNames[source]} makes it, and shows it in its settings.`}>
-          <TextInput
-            type="password"
-            autoComplete="off"
-            value={secret}
-            onChange={(event) => setSecret(event.target.value)}
-          />
+          <SecretInput value={secret} onChange={(event) => setSecret(event.target.value)} />
         </Field>
       )}
       {source === 'hmac' && (
@@ -158,12 +147,7 @@ export function TriggerForm({
           <Options of={actionNames} />
         </SelectInput>
       </Field>
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
-          {values ? 'Save' : 'Create trigger'}
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
 

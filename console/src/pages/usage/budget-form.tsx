@@ -2,10 +2,10 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { budgetWarning_percent } from '#contract/resources/budget-window.ts'
 import { api } from '../../api/client.ts'
-import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
 import { budgetPeriods, budgetScopes } from './budget-labels.ts'
@@ -59,12 +59,11 @@ export function BudgetForm({
   const reason = disabledReason({ cost, tokens, sandbox, warn, lacksSubject: needsSubject && subject.trim() === '' })
   return (
     <Dialog title={budget ? 'Change the budget' : 'Set a budget'} isOpen close={close} refused={mayNot}>
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!reason) save.mutate()
-        }}
+      <Form
+        action={budget ? 'Save budget' : 'Set budget'}
+        reason={reason}
+        isBusy={save.isPending}
+        submit={() => save.mutate()}
       >
         <ErrorBox error={save.error} />
         {budget ? (
@@ -125,12 +124,7 @@ export function BudgetForm({
         >
           <TextInput inputMode="numeric" value={warn} onChange={(event) => setWarn(event.target.value)} />
         </Field>
-        <div className="flex justify-end">
-          <Button kind="primary" type="submit" reason={reason} disabled={save.isPending}>
-            {budget ? 'Save budget' : 'Set budget'}
-          </Button>
-        </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
-import { Field, TextArea, TextInput } from '../../ui/field.tsx'
+import { Field, SecretInput, TextArea } from '../../ui/field.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { verifyWebhook } from '#sdk/webhooks.ts'
 
@@ -73,7 +73,7 @@ export function VerifyHelper() {
             />
           </Field>
           <Field label="Secret">
-            <TextInput type="password" value={secret} onChange={(event) => setSecret(event.target.value)} />
+            <SecretInput value={secret} onChange={(event) => setSecret(event.target.value)} />
           </Field>
           <Button type="submit" reason={headers && body && secret ? undefined : 'Fill in all three'}>
             Verify

@@ -1,7 +1,7 @@
 import type { NewWebhook } from '#sdk/types.ts'
 import { useState } from 'react'
-import { Button } from '../../ui/button.tsx'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
+import { Form } from '../../ui/form.tsx'
 import { Options } from '../parts/options.tsx'
 import { subscriptions } from '#contract/events/events.ts'
 
@@ -47,12 +47,11 @@ export function WebhookForm({
         : undefined
   const groups = Object.entries(Object.groupBy(subscriptions, (name) => name.split('.', 1)[0] ?? ''))
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (!reason) submit({ url: url.trim(), events, filters, ...(values ? { status } : {}) })
-      }}
+    <Form
+      action={values ? 'Save' : 'Create webhook'}
+      reason={reason}
+      isBusy={isBusy}
+      submit={() => submit({ url: url.trim(), events, filters, ...(values ? { status } : {}) })}
     >
       <Field label="Address" hint="Receives a POST for each event. It must be reachable by the service.">
         <TextInput
@@ -112,12 +111,7 @@ export function WebhookForm({
           </SelectInput>
         </Field>
       )}
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
-          {values ? 'Save' : 'Create webhook'}
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
 

@@ -3,11 +3,11 @@ import { useState } from 'react'
 import { projectId } from '#contract/core/project-id.ts'
 import { knownAddresses } from '#contract/models/known-addresses.ts'
 import { nativeProviders } from '#contract/models/native-providers.ts'
-import { APIError } from '#sdk/errors.ts'
 import type { ModelProvider, NewModelProvider } from '#sdk/types.ts'
+import { fieldFault } from '../../../api/error-text.ts'
 import { projectsQuery } from '../../../api/queries.ts'
-import { Button } from '../../../ui/button.tsx'
-import { Checkbox, Field, SelectInput, TextInput } from '../../../ui/field.tsx'
+import { Checkbox, Field, SecretInput, SelectInput, storedSecretHint, TextInput } from '../../../ui/field.tsx'
+import { Form } from '../../../ui/form.tsx'
 import { Options } from '../../parts/options.tsx'
 
 const other = 'other'
@@ -41,7 +41,7 @@ export function ProviderForm({
   const [projects, setProjects] = useState<readonly string[] | null>(null)
   const isOther = kind === other
   const name = isOther ? typed.trim() : kind
-  const fault = faultsOf(error)
+  const fault = (field: string) => fieldFault(error, field)
   const reason = !/^[a-z][a-z0-9-]*$/.test(name)
     ? 'Enter a name of lowercase letters, digits and -'
     : isOther && base_url.trim() === ''
@@ -52,11 +52,11 @@ export function ProviderForm({
           ? 'Choose at least one project'
           : undefined
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (reason) return
+    <Form
+      action="Add provider"
+      reason={reason}
+      isBusy={isBusy}
+      submit={() =>
         submit({
           name,
           projects: projects === null ? null : [...projects],
@@ -64,7 +64,7 @@ export function ProviderForm({
           ...(api_key === '' ? {} : { api_key }),
           ...(isOther ? { protocol } : {}),
         })
-      }}
+      }
     >
       <Field label="Kind">
         <SelectInput value={kind} onChange={({ target }) => setKind(target.value)}>
@@ -110,12 +110,7 @@ export function ProviderForm({
       )}
       <KeyField isOptional={isOther} value={api_key} fault={fault('api_key')} onChange={setKey} />
       <ProjectsField value={projects} onChange={setProjects} />
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" reason={reason} disabled={isBusy}>
-          Add provider
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
 
@@ -131,25 +126,14 @@ export function RotateForm({
 }) {
   const [api_key, setKey] = useState('')
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (api_key !== '') submit(api_key)
-      }}
+    <Form
+      action={action}
+      reason={api_key === '' ? 'Enter the new key' : undefined}
+      isBusy={isBusy}
+      submit={() => submit(api_key)}
     >
       <KeyField value={api_key} onChange={setKey} label="New API key" />
-      <div className="flex justify-end">
-        <Button
-          kind="primary"
-          type="submit"
-          reason={api_key === '' ? 'Enter the new key' : undefined}
-          disabled={isBusy}
-        >
-          {action}
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
 
@@ -165,20 +149,9 @@ export function EnableForm({
 }) {
   const [projects, setProjects] = useState<readonly string[] | null>(own.projects)
   return (
-    <form
-      className="space-y-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        submit(projects === null ? null : [...projects])
-      }}
-    >
+    <Form action="Save" isBusy={isBusy} submit={() => submit(projects === null ? null : [...projects])}>
       <ProjectsField value={projects} onChange={setProjects} />
-      <div className="flex justify-end">
-        <Button kind="primary" type="submit" disabled={isBusy}>
-          Save
-        </Button>
-      </div>
-    </form>
+    </Form>
   )
 }
 
@@ -196,17 +169,8 @@ function KeyField({
   onChange: (value: string) => void
 }) {
   return (
-    <Field
-      label={isOptional ? `${label} (optional)` : label}
-      hint="It is stored encrypted. It is never shown again."
-      fault={fault}
-    >
-      <TextInput
-        type="password"
-        autoComplete="new-password"
-        value={value}
-        onChange={({ target }) => onChange(target.value)}
-      />
+    <Field label={isOptional ? `${label} (optional)` : label} hint={storedSecretHint} fault={fault}>
+      <SecretInput value={value} onChange={({ target }) => onChange(target.value)} />
     </Field>
   )
 }
@@ -243,15 +207,4 @@ function ProjectsField({
       )}
     </fieldset>
   )
-}
-
-/** What the service says of a field. */
-function faultsOf(error: unknown): (field: string) => string | undefined {
-  return (field) =>
-    error instanceof APIError
-      ? error.issues
-          .filter((issue) => issue.field === field)
-          .map(({ message }) => message)
-          .join('; ') || undefined
-      : undefined
 }
