@@ -1,7 +1,8 @@
 import { useMemo } from 'react'
 import type { AgentMetrics } from '#sdk/types.ts'
 import { exactTime, formatCost, formatCount, formatShare, formatShort, formatSize } from '../../format.ts'
-import { Chart, type Drawing } from '../../ui/charts/chart.tsx'
+import { Chart, type Drawing, type ChartProps } from '../../ui/charts/chart.tsx'
+import { durationTicks } from '../../ui/charts/chart-ticks.ts'
 import { DataTable, type Column } from '../../ui/data-table.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { seconds } from './figures.tsx'
@@ -45,7 +46,7 @@ export function Series({ now, before, resources, marks, isTable, ...shared }: Se
     const bar = (label: string, of: (point: MetricPoint) => number, color: '--accent' | '--info' = '--accent') => [
       { label, values: now.map(of), color },
     ]
-    const drawn: (Drawing & { title: string; format: (value: number) => string })[] = [
+    const drawn: (Drawing & Pick<ChartProps, 'title' | 'format' | 'axis'>)[] = [
       {
         title: 'Finished tasks',
         bars: endedBars(now),
@@ -57,6 +58,7 @@ export function Series({ now, before, resources, marks, isTable, ...shared }: Se
         band: { label: 'p50 to p95', low: now.map(p50), high: now.map(p95), color: '--accent' },
         lines: [{ label: 'p95', values: now.map(p95), color: '--accent' }, ...old(p95)],
         format: seconds,
+        axis: durationTicks,
       },
       {
         title: 'Cost',

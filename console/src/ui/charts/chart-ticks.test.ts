@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ticksUpTo, timeLabels } from './chart-ticks.ts'
+import { durationTicks, ticksUpTo, timeLabels } from './chart-ticks.ts'
 
 test('marks of an axis are round, begin at zero and hold the largest value', () => {
   assert.deepEqual(ticksUpTo(0), [0, 1])
@@ -10,6 +10,22 @@ test('marks of an axis are round, begin at zero and hold the largest value', () 
   for (let most = 0.001; most < 1e9; most *= 3.7) {
     const ticks = ticksUpTo(most)
     assert.ok(ticks.at(-1)! >= most * (1 - 1e-9) && ticks.length <= 6, `${most}: ${ticks.join()}`)
+  }
+})
+
+test('marks of an axis of durations are round in one unit, and their labels fit beside it', () => {
+  const labels = (most_s: number): string[] => durationTicks(most_s).map(({ label }) => label)
+  assert.deepEqual(labels(0.7), ['0 ms', '200 ms', '400 ms', '600 ms', '800 ms'])
+  assert.deepEqual(labels(37), ['0', '10 s', '20 s', '30 s', '40 s'])
+  assert.deepEqual(labels(3_900), ['0', '20 min', '40 min', '60 min', '80 min'])
+  assert.deepEqual(labels(100_000), ['0', '12 h', '24 h', '36 h'])
+  for (let most_s = 0.01; most_s < 1e8; most_s *= 2.3) {
+    const ticks = durationTicks(most_s)
+    assert.ok(ticks.at(-1)!.at >= most_s * (1 - 1e-9) && ticks.length <= 6, `${most_s}: ${labels(most_s).join()}`)
+    assert.ok(
+      ticks.every(({ label }) => label.length <= 8),
+      labels(most_s).join(),
+    )
   }
 })
 

@@ -1,3 +1,5 @@
+import { formatCount, formatDuration } from '../../format.ts'
+
 const hour = 3600
 const day = 24 * hour
 /** Spans that people count time in, in seconds. */
@@ -26,6 +28,30 @@ export function timeLabels(
     unit: unitOf(span),
     at: times.flatMap((at, index) => (count(at) === count(at - step) ? [] : [index])),
   }
+}
+
+/** A mark of the axis of values. */
+export interface Tick {
+  at: number
+  label: string
+}
+
+const units_s = { s: 1, min: 60, h: hour, d: day }
+const roundSteps_s = [
+  ...[1, 2, 5, 10, 15, 20, 30],
+  ...[1, 2, 5, 10, 15, 20, 30].map((minutes) => minutes * units_s.min),
+  ...[1, 2, 3, 6, 12].map((hours) => hours * hour),
+]
+
+/** Marks of an axis of seconds: round in the one unit that all of them are written in, so that none is too long for its place. */
+export function durationTicks(most_s: number): Tick[] {
+  if (most_s <= 4) return ticksUpTo(most_s).map((at) => ({ at, label: formatDuration(at * 1000) }))
+  const size = roundSteps_s.find((step) => step * 4 >= most_s) ?? Math.ceil(most_s / (4 * day)) * day
+  const [unit, unit_s] = Object.entries(units_s).findLast(([, unit_s]) => unit_s <= size)!
+  return Array.from({ length: Math.ceil(most_s / size) + 1 }, (_, n) => ({
+    at: n * size,
+    label: n === 0 ? '0' : `${formatCount((n * size) / unit_s)} ${unit}`,
+  }))
 }
 
 /** Round values from 0 to the first that holds `most`, four or five of them. */

@@ -3,7 +3,7 @@ import { axisTime, exactTime, formatShort, zoneName, zoneOffset_ms } from '../..
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../button.tsx'
 import { ChartTable } from './chart-table.tsx'
-import { ticksUpTo, timeLabels } from './chart-ticks.ts'
+import { ticksUpTo, timeLabels, type Tick } from './chart-ticks.ts'
 import { usePreference, zoneBesideUtc } from '../../preferences.ts'
 
 /** Colors of the theme that a chart draws with. */
@@ -35,11 +35,13 @@ export interface Drawing {
   marks?: readonly { at: number; label: string }[]
 }
 
-interface ChartProps extends Drawing {
+export interface ChartProps extends Drawing {
   title: string
   /** Seconds since 1970, rising, evenly apart. */
   times: readonly number[]
   format?: (value: number) => string
+  /** Marks of the axis of values up to the largest; without it round numbers. */
+  axis?: ((most: number) => Tick[]) | undefined
   /** The point under the cursor, which charts side by side share; null: none. */
   cursor?: number | null
   setCursor?: (index: number | null) => void
@@ -48,7 +50,9 @@ interface ChartProps extends Drawing {
   height_px?: number
 }
 
-const left_px = 52
+/** Room for the marks of values, where these need no more; and what a character of them takes. */
+const leftMin_px = 52
+const character_px = 6.4
 const right_px = 10
 const top_px = 8
 const bottom_px = 22
@@ -66,6 +70,7 @@ export function Chart({
   levels = [],
   marks = [],
   format = formatShort,
+  axis,
   height_px = 180,
   open,
   ...shared
@@ -98,8 +103,9 @@ export function Chart({
     ...(band?.high.map((value) => value ?? 0) ?? []),
     ...levels.map(({ value }) => value),
   )
-  const ticks = ticksUpTo(most)
-  const top = Math.max(ticks.at(-1) ?? 1, most)
+  const ticks = axis?.(most) ?? ticksUpTo(most).map((at) => ({ at, label: format(at) }))
+  const top = Math.max(ticks.at(-1)?.at ?? 1, most)
+  const left_px = Math.max(leftMin_px, 12 + character_px * Math.max(...ticks.map(({ label }) => label.length)))
   const inner = Math.max(1, width - left_px - right_px)
   const slot = inner / Math.max(1, times.length)
   const x = (at: number): number => left_px + (at + 0.5) * slot
@@ -169,11 +175,11 @@ export function Chart({
               onClick={() => cursor !== null && open?.(cursor)}
               className={open ? 'cursor-pointer' : ''}
             >
-              {ticks.map((value) => (
-                <g key={value}>
-                  <line x1={left_px} x2={width - right_px} y1={y(value)} y2={y(value)} stroke="var(--line)" />
-                  <text x={left_px - 8} y={y(value) + 4} textAnchor="end" className="fill-(--soft) text-[11px]">
-                    {format(value)}
+              {ticks.map(({ at, label }) => (
+                <g key={at}>
+                  <line x1={left_px} x2={width - right_px} y1={y(at)} y2={y(at)} stroke="var(--line)" />
+                  <text x={left_px - 8} y={y(at) + 4} textAnchor="end" className="fill-(--soft) text-[11px]">
+                    {label}
                   </text>
                 </g>
               ))}
