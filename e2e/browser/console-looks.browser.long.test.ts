@@ -238,6 +238,22 @@ test('on a telephone the page of a task that waits for an approval has room for 
   await page.context().close()
 })
 
+test('a button that cannot be used says why when it is pressed, also to who cannot hover', inBrowser, async () => {
+  const page = await cadre.open(`/p/${project}`, { role: 'viewer', screen: 'telephone' })
+  const button = page.getByRole('button', { name: 'Pause all' }).and(page.locator('[aria-disabled=true]'))
+  await page.getByText('Service operational').waitFor()
+  const reason = (await button.getAttribute('title')) ?? ''
+  await button.tap({ force: true })
+  await page.locator('[data-toast]').getByText(reason).waitFor()
+  await button.focus()
+  await page.keyboard.press('Enter')
+  // Pressed again it says so again, and not twice.
+  assert.equal(await page.locator('[data-toast]').count(), 1)
+  assert.equal(await page.getByRole('dialog').and(page.locator(':not([data-toast])')).count(), 0)
+  checkPage(page)
+  await page.context().close()
+})
+
 test('a note above the forms of agents and tools tells a viewer who may save them', inBrowser, async () => {
   const page = await cadre.open(`/p/${project}/agents/new`, { role: 'viewer' })
   for (const path of ['/agents/new', `/agents/${agent}/edit`, '/tools/new']) {

@@ -1,6 +1,7 @@
 import { Button as Base } from '@base-ui/react/button'
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ComponentProps, ReactNode } from 'react'
+import { tellReason } from './toast.tsx'
 
 type Kind = 'plain' | 'primary' | 'danger' | 'ghost'
 
@@ -26,7 +27,7 @@ interface Look {
   reason?: string | undefined
 }
 
-/** A button. With `reason` it is disabled, keeps its place in the order of keys, and says why. */
+/** A button. With `reason` it is disabled, keeps its place in the order of keys, and says why when it is pressed. */
 export function Button({
   kind = 'plain',
   size = 'normal',
@@ -40,6 +41,7 @@ export function Button({
     <Base
       type="button"
       {...props}
+      {...(isOff ? { onClickCapture: () => tellReason(reason) } : {})}
       disabled={props.disabled || isOff}
       focusableWhenDisabled={isOff}
       title={reason ?? title}

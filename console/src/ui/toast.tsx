@@ -29,6 +29,11 @@ export function tell(title: string, undo?: () => void): void {
   })
 }
 
+/** Says why something cannot be done, to who cannot hover over it. */
+export function tellReason(reason: string): void {
+  manager.add({ id: reason, title: reason, timeout: 4000 })
+}
+
 /** Says that something failed, and why. */
 export function tellFailure(title: string, error: unknown): void {
   const id = error instanceof APIError && error.requestId ? ` (${error.requestId})` : ''
