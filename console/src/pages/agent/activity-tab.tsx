@@ -17,6 +17,7 @@ import { ChangesTable } from '../settings/audit/changes-table.tsx'
 import { meaningOf } from '../settings/audit/meaning.ts'
 import { actorName } from '../settings/audit/names.ts'
 import type { TabProps } from './tab.ts'
+import { AdminsOnly } from '../parts/admins-only.tsx'
 
 /** As the audit log has it, so that an entry is on the same page there. */
 const pageSize = 50
@@ -36,9 +37,7 @@ export function ActivityTab({ agent }: TabProps) {
   if (mayRead === false)
     return (
       <Panel title="Activity">
-        <EmptyState title="Owners and administrators see this page">
-          <p>It is a part of the audit log. Ask an owner or administrator what changed.</p>
-        </EmptyState>
+        <AdminsOnly title="Owners and administrators see the activity" />
       </Panel>
     )
   return (

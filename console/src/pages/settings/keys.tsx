@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { api } from '../../api/client.ts'
+import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
@@ -29,6 +30,7 @@ const pageSize = 20
 
 /** The caller's API keys: made with as little as they need, shown once, rotated with an overlap, revoked knowingly. */
 export default function Keys() {
+  const mayNot = useDisabledReason('tasks')
   const [params, setParams] = useSearchText()
   const offset = Number(params.offset ?? 0)
   const active_only = params.expired !== 'shown'
@@ -76,7 +78,7 @@ export default function Keys() {
         <EmptyState
           title="No keys yet"
           actions={add('Create the first key')}
-          command="cadre keys create --name ci --scopes tasks:write"
+          command={`cadre keys create --name ci --scopes ${mayNot === undefined ? 'tasks:write' : 'read'}`}
         >
           <p>
             Programs authenticate with an API key in the header <code>X-API-Key</code>. Create one per program, so that

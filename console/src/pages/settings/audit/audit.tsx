@@ -17,6 +17,7 @@ import { Time } from '../../../ui/time.tsx'
 import { tellFailure } from '../../../ui/toast.tsx'
 import { useSearchText } from '../../../search-state.ts'
 import { Options } from '../../parts/options.tsx'
+import { AdminsOnly } from '../../parts/admins-only.tsx'
 import { PageFrame } from '../../parts/page-frame.tsx'
 import { EntryDialog } from './entry-dialog.tsx'
 import { actionGroups, exactFilters, filterMeant, filterOf, periods, type ExactFilter } from './filters.ts'
@@ -55,11 +56,7 @@ export default function AuditPage() {
         </Button>
       }
     >
-      {mayNot !== undefined && (
-        <EmptyState title={mayNot}>
-          <p>It needs the scope admin, which your role does not have. Ask an owner or administrator to change it.</p>
-        </EmptyState>
-      )}
+      {mayNot !== undefined && <AdminsOnly title={mayNot} />}
       {mayNot === undefined && (
         <>
           <div className="mb-3 flex flex-wrap items-center gap-2">

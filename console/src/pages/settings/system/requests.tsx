@@ -19,6 +19,7 @@ import { Badge } from '../../../ui/status.tsx'
 import { Time } from '../../../ui/time.tsx'
 import { TypedSearch } from '../../../ui/typed-search.tsx'
 import { Options } from '../../parts/options.tsx'
+import { AdminsOnly } from '../../parts/admins-only.tsx'
 import { PageFrame } from '../../parts/page-frame.tsx'
 
 type Query = Operations['listRequests']['query']
@@ -60,11 +61,7 @@ export default function RequestsPage() {
       path="/api/v1/requests"
       query={query}
     >
-      {permissions && !isAdmin && (
-        <EmptyState title="Owners and administrators see this page">
-          <p>It needs the scope admin, which your role does not have. Ask an owner or administrator to change it.</p>
-        </EmptyState>
-      )}
+      {permissions && !isAdmin && <AdminsOnly title="Owners and administrators see this page" />}
       {isAdmin && (
         <>
           <div className="mb-3 flex flex-wrap items-center gap-2">

@@ -9,7 +9,6 @@ import { Button } from '../../../ui/button.tsx'
 import { Tile, Tiles } from '../../../ui/charts/tiles.tsx'
 import { DataTable, type Column } from '../../../ui/data-table.tsx'
 import { ConfirmDialog } from '../../../ui/confirm-dialog.tsx'
-import { EmptyState } from '../../../ui/empty-state.tsx'
 import { ErrorBox } from '../../../ui/error-box.tsx'
 import { Facts, Panel } from '../../../ui/page.tsx'
 import { saveFile } from '../../../ui/save-file.ts'
@@ -17,6 +16,7 @@ import { Skeleton, WhenSettled } from '../../../ui/skeleton.tsx'
 import { Badge, Status } from '../../../ui/status.tsx'
 import { Time } from '../../../ui/time.tsx'
 import { tell } from '../../../ui/toast.tsx'
+import { AdminsOnly } from '../../parts/admins-only.tsx'
 import { PageFrame } from '../../parts/page-frame.tsx'
 import { storedKinds } from '../../usage/stored-kinds.ts'
 import { SettingsPanel } from './settings-panel.tsx'
@@ -69,11 +69,7 @@ export default function SystemPage() {
         </>
       }
     >
-      {refused !== undefined && (
-        <EmptyState title={refused}>
-          <p>It needs the scope admin, which your role does not have. Ask an owner or administrator to change it.</p>
-        </EmptyState>
-      )}
+      {refused !== undefined && <AdminsOnly title={refused} />}
       {isAdmin && system.isPending && <Skeleton label="Loading the state of the system" rows={8} />}
       <ErrorBox error={system.error ?? status.error} retry={() => void system.refetch()} />
       {system.data && (
