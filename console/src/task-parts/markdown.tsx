@@ -18,12 +18,12 @@ export default function MarkdownView({ text }: { text: string }) {
           ),
           img: ({ src, alt }) => <span className="text-soft">[image: {alt || String(src)}]</span>,
           pre: ({ children }) => (
-            <pre tabIndex={0} role="region" aria-label="Code">
+            <pre tabIndex={0} role="group" aria-label="Code">
               {children}
             </pre>
           ),
           table: ({ children }) => (
-            <div className="overflow-x-auto" tabIndex={0} role="region" aria-label="Table">
+            <div className="overflow-x-auto" tabIndex={0} role="group" aria-label="Table">
               <table>{children}</table>
             </div>
           ),

@@ -199,7 +199,12 @@ function StepEntry({
   const error = step.error && step.error.message !== taskError ? step.error : undefined
   const facts = (
     <span className="ml-auto shrink-0 font-mono text-xs whitespace-nowrap text-soft tabular-nums">
-      {step.usage && `${totalTokens(step.usage)} · ${formatCost(step.usage.cost_usd as number | null)} · `}
+      {/* The name is what a narrow line is read by; the inspector has the rest. */}
+      {step.usage && (
+        <span className="@max-xs:hidden">
+          {totalTokens(step.usage)} · {formatCost(step.usage.cost_usd as number | null)} ·{' '}
+        </span>
+      )}
       {formatDuration(stepDuration_ms(step))}
     </span>
   )

@@ -29,7 +29,7 @@ export function TaskTable({ project, tasks, names, bulk, isOldestFirst, isBusy }
             <th>
               <span className="sr-only">Select</span>
             </th>
-            <th className="min-w-56">Task</th>
+            <th className="min-w-40 lg:min-w-56">Task</th>
             <th>State</th>
             <th>Agent</th>
             <th className="max-xl:hidden">Trigger</th>
