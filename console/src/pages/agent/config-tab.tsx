@@ -218,10 +218,19 @@ function VersionLine({
         <Time at={version.created_at} /> by <Maker of={agent_id} version={version} />
       </span>
       <span className="flex-1" />
-      <Button kind="ghost" aria-expanded={isOpen} onClick={toggle}>
+      <Button
+        kind="ghost"
+        aria-label={`Differences of version ${version.version}`}
+        aria-expanded={isOpen}
+        onClick={toggle}
+      >
         Differences
       </Button>
-      <Button reason={mayNot ?? (version.current ? 'This is the current version' : undefined)} onClick={rollBack}>
+      <Button
+        aria-label={`Roll back to version ${version.version}`}
+        reason={mayNot ?? (version.current ? 'This is the current version' : undefined)}
+        onClick={rollBack}
+      >
         Roll back
       </Button>
     </div>

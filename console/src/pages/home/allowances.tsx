@@ -68,7 +68,14 @@ export function Allowances({ project_id }: { project_id: string }) {
     })
   const hasNoBudget = budgets.data?.total === 0
   return (
-    <Panel title="Usage and limits" actions={<Link {...paths.usage(project_id)}>All</Link>}>
+    <Panel
+      title="Usage and limits"
+      actions={
+        <Link {...paths.usage(project_id)} aria-label="All usage and limits">
+          All
+        </Link>
+      }
+    >
       <ErrorBox error={budgets.error ?? limits.error} />
       <ul className="min-h-24">
         {hasNoBudget && (

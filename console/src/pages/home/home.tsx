@@ -180,7 +180,11 @@ function Failures({ project_id, failures }: { project_id: string; failures: Metr
   return (
     <Panel
       title="Failures in the last 24 hours"
-      actions={<Link {...paths.tasks(project_id, { status: 'failed', ended: '24h' })}>All</Link>}
+      actions={
+        <Link {...paths.tasks(project_id, { status: 'failed', ended: '24h' })} aria-label="All failed tasks">
+          All
+        </Link>
+      }
     >
       {failures?.length === 0 && (
         <p className="flex items-center gap-2 p-4 text-soft">
@@ -232,7 +236,14 @@ function RecentTasks({ project_id }: { project_id: string }) {
   })
   const names = useAgentNames(project_id, data?.items.map(({ agent_id }) => agent_id) ?? [])
   return (
-    <Panel title="Latest tasks" actions={<Link {...paths.tasks(project_id)}>All</Link>}>
+    <Panel
+      title="Latest tasks"
+      actions={
+        <Link {...paths.tasks(project_id)} aria-label="All tasks">
+          All
+        </Link>
+      }
+    >
       <ErrorBox error={error} retry={() => void refetch()} />
       {data?.items.length === 0 && (
         <p className="p-4 text-soft">
