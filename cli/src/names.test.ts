@@ -114,6 +114,21 @@ test('an unknown member of a result is refused with the possible names, before t
   assert.equal((await cadre(['profiles', 'list', '--json=nope'])).code, 2)
 })
 
+test('an unknown member of the events of a stream is refused with the possible names, before a task is created', async () => {
+  const tasks = async () => (await cadre(['tasks', 'list', '--json=id', '--all'])).stdout
+  const before = await tasks()
+  const ran = await cadre(['tasks', 'run', agent_id, 'never sent', '--json=type,nope'])
+  assert.deepEqual([ran.code, ran.stdout], [2, ''])
+  assert.match(ran.stderr, /no member \\?"nope\\?"\. Members: sequence, task_id, type, created_at, data/)
+  assert.equal(await tasks(), before)
+  const watched = await cadre(['tasks', 'watch', 'task_00000000000000000000000000', '--json=nope'])
+  const logged = await cadre(['agents', 'logs', agent_id, '--json=nope'])
+  assert.deepEqual([watched.code, logged.code], [2, 2])
+  assert.match(logged.stderr, /Members: timestamp, level, message, context/)
+  const some = await cadre(['tasks', 'run', agent_id, 'Hello', '--json=type'])
+  assert.deepEqual(JSON.parse(some.stdout.split('\n')[0]!), { type: 'task.snapshot' })
+})
+
 test('Tab completes resources by name or id, projects and profiles', async () => {
   const complete = async (...args: string[]) => (await cadre(['__complete', ...args])).stdout.split('\n')
   assert.ok((await complete('agents', 'get', '')).includes('echo'))

@@ -5,6 +5,15 @@ import { plain } from './plain.ts'
 
 const frame_ms = 120
 
+/** Members of a task's events, which `--json` may select. */
+export const taskEventMembers: readonly (keyof TaskStreamEvent)[] = [
+  'sequence',
+  'task_id',
+  'type',
+  'created_at',
+  'data',
+]
+
 /**
  * Shows a running task. In a terminal: the text as it is written, steps, and a line of progress on standard error; in a pipe
  * only the text; with `--json` one event per line. With `hasText: false` nothing is written to standard output.

@@ -73,6 +73,11 @@ export class Output {
       throw new UsageError(`There is no member ${JSON.stringify(unknown)}. Members: ${names.join(', ')}.`)
   }
 
+  /** Throws `UsageError` if the JSON of a stream's events is to have a member that is not one of `names`. */
+  checkEventFields(names: readonly string[]): void {
+    if (this.options.json) this.checkFields(names)
+  }
+
   /** Writes one resource: one member per line, TSV when piped, or JSON on request. `names` are its possible members. */
   entry(entry: unknown, names: readonly string[] = isEntry(entry) ? Object.keys(entry) : []): void {
     this.checkFields(names)

@@ -13,6 +13,8 @@ const overlap_ms = 5000
 /** Retries while following a log, so that a restart of the service does not end it. */
 const retriesMax = 20
 const limitDefault = 100
+/** Members of an entry, which `--json` may select. */
+const members: readonly (keyof LogEntry)[] = ['timestamp', 'level', 'message', 'context']
 
 /** `cadre agents logs`. */
 export const addAgentsLogs: AddCommand = (program) =>
@@ -43,6 +45,7 @@ export const addAgentsLogs: AddCommand = (program) =>
         ...(typeof task === 'string' ? { task_id: task } : {}),
       }
       const { out } = context
+      out.checkEventFields(members)
       const project = await context.project()
       const list = (between: { start_time?: string; end_time?: string }, max: number, options = {}) =>
         context

@@ -10,7 +10,7 @@ import { Interrupted, UnknownOutcome, UsageError } from '../../failure.ts'
 import { addFields, addJsonField, readFields, readOnce, type Schema } from '../../operations/fields.ts'
 import { untilInterrupted } from '../../interrupt.ts'
 import { fileToSend } from '../../streams/upload.ts'
-import { LiveView } from '../../output/live-view.ts'
+import { LiveView, taskEventMembers } from '../../output/live-view.ts'
 import {
   asError,
   dataOnlyText,
@@ -105,6 +105,7 @@ export const addTasksRun: AddCommand = (program) => {
       const { idempotencyKey, data: dataOnly = false } = given
       const asked = await bodyOf(commandName, given)
       const toSend = await filesOf(given)
+      if (!dataOnly) context.out.checkEventFields(taskEventMembers)
       if (context.options.dryRun) {
         const named = toSend.map(({ name }) => ({ id: `<id of ${name}>`, name }))
         return context.out.json(await requestOf(context, 'createTask', [agent_id], withFiles(asked, named)))

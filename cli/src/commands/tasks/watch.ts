@@ -1,5 +1,5 @@
 import { define, type AddCommand } from '../../define.ts'
-import { LiveView } from '../../output/live-view.ts'
+import { LiveView, taskEventMembers } from '../../output/live-view.ts'
 import { dataOnlyText, mustHaveCompleted, taskExits, watch, writeData } from '../../streams/watching.ts'
 
 /** `cadre tasks watch`. */
@@ -15,6 +15,7 @@ export const addTasksWatch: AddCommand = (program) =>
     ],
     exits: taskExits,
     async run(context, [task_id = ''], { data: dataOnly = false }) {
+      if (!dataOnly) context.out.checkEventFields(taskEventMembers)
       const view = new LiveView(context.out, { hasText: !dataOnly })
       const task = await watch(context, context.client(), task_id, false, view)
       if (dataOnly) writeData(context.out, task)
