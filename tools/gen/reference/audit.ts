@@ -4,14 +4,14 @@ import { code, section, table, type Page } from './markdown.ts'
 /** Every action that the audit log records. */
 export const auditPage: Page = {
   title: 'Actions of the audit log',
-  intro: 'What the audit log records, by the name of the action; how it is read is in [its guide](../guides/audit.md).',
+  intro: 'The actions that the audit log records. [Its guide](../guides/audit.md) says how to read it.',
   sources: ['contract/src/accounts/audit.ts'],
   body: () =>
     [
       [
-        '`GET /api/v1/auth/audit?action=agent.updated` gives the entries of one action, `action=agent.` those of all that',
-        'begin so. `target` names what stands before the dot: an agent of `agent.updated`, a user of `user.signed_in`, a',
-        'member’s user of `member.removed`. An action may come with any version: ignore what you do not know.',
+        '`GET /api/v1/auth/audit?action=agent.updated` returns the entries of one action, `action=agent.` those of all actions with',
+        'this prefix. `target` is the resource before the dot: the agent of `agent.updated`, the user of `user.signed_in`, the',
+        'user of the removed member of `member.removed`. Later versions may add actions: ignore unknown ones.',
       ].join('\n'),
       ...[...groups()].map(([noun, rows]) => section(code(noun), table(['Action', 'What happened'], rows))),
     ].join('\n\n'),

@@ -12,8 +12,8 @@ export const configurationPage: Page = {
       [
         'All are optional. The environment wins over `.env`, and an empty value counts as unset. All errors together are',
         'reported at the start, and the service does not run until all are fixed; an unknown name that begins with `CADRE_` is a',
-        'warning. What can come from a file is a secret: its value is never shown, and instead of it the variable in the last',
-        'column may name a file that holds it.',
+        'warning. A setting that can come from a file is a secret: its value is never shown, and the variable in the last column may',
+        'name a file that has it.',
       ].join('\n'),
       ...Object.entries(sections).map(([title, settings]) => section(title, settingTable(Object.values(settings)))),
       section(
@@ -28,9 +28,9 @@ export const configurationPage: Page = {
       section(
         'Sign-in with identity providers',
         [
-          'As many as needed, each under its own name: see the [guide](../guides/sso.md). `CADRE_SSO_OKTA_ISSUER` and its',
-          'fellows make the provider `okta`. `<NAME>` is capital letters, digits and `_`, and `_` is `-` in the name of the',
-          'provider. Issuer, client and secret are needed.',
+          'As many as needed, each under its own name: see the [guide](../guides/sso.md). `CADRE_SSO_OKTA_ISSUER` and the other',
+          'settings with this prefix define the provider `okta`. `<NAME>` is capital letters, digits and `_`, and `_` is `-` in the name of the',
+          'provider. Issuer, client and secret are required.',
         ].join('\n'),
         settingTable(Object.values(ssoSettings)),
       ),

@@ -43,7 +43,7 @@ const beyondOperations: Partial<Record<ProblemKind, string>> = {
 /** Every problem of the API, in every error format. */
 export const errorsPage: Page = {
   title: 'Errors',
-  intro: 'Everything that can go wrong, with its status and its code in each error format.',
+  intro: 'All errors, with their status and their code in each error format.',
   sources: ['contract/src/core/problems.ts', 'contract/src/openapi/openapi-oauth.ts'],
   body: () => [formSection(), problemSection(), issueSection(), oauthSection()].join('\n\n'),
 }
@@ -56,7 +56,7 @@ function formSection(): string {
       '`X-Request-ID`, and in the log of the service. `details` depends on the code. Error format `agents` (agents, tasks, keys, users):',
     ].join('\n'),
     exampleOf('createAgent', 'validation_error'),
-    'Error format `control` (projects, launching, webhooks, utility) tells the first fault of a request only:',
+    'Error format `control` (projects, launching, webhooks, utility) lists only the first error of a request:',
     exampleOf('createProject', 'validation_error'),
     'OAuth, in the form of RFC 6749:',
     exampleOf('issueToken', 'invalid_grant'),
@@ -96,7 +96,7 @@ function problemSection(): string {
       'Operations are named by their `operationId` in the OpenAPI document, which a running service shows at `/docs`.',
       'On paths of agents and tasks every 401 is `unauthorized`.',
     ].join('\n'),
-    table(['Status', '`agents`', '`control`', 'Meaning', 'Given by'], rows),
+    table(['Status', '`agents`', '`control`', 'Meaning', 'Returned by'], rows),
   )
 }
 
@@ -118,10 +118,10 @@ function group(heading: string, belongs: (operation: Operation) => boolean): (ty
 
 function issueSection(): string {
   return section(
-    'Complaints about fields',
+    'Invalid fields',
     [
-      'In the error format `agents`, `details` of `validation_error` lists every fault: `field` is where it stands (`config.temperature`,',
-      '`scopes[1]`), `code` one of these, and `provided` what was sent, but for secrets.',
+      'In the error format `agents`, `details` of `validation_error` lists every invalid field: `field` is its path (`config.temperature`,',
+      '`scopes[1]`), `code` is one of these, and `provided` is the value, except for secrets.',
     ].join('\n'),
     table(
       ['Code', 'The field is'],

@@ -14,20 +14,20 @@ type Words = readonly [when: string, data: readonly string[]]
 
 const taskEventWords: Record<TaskEventType, Words> = {
   'task.created': ['The task is stored.', ['status', 'agent_id', 'agent_version']],
-  'task.started': ['A worker has begun it.', ['attempt']],
-  'task.waiting': ['It was put aside.', ['wait']],
-  'task.resumed': ['It goes on after a wait.', ['attempt', 'reason']],
+  'task.started': ['A worker has started it.', ['attempt']],
+  'task.waiting': ['It waits.', ['wait']],
+  'task.resumed': ['It continues after a wait.', ['attempt', 'reason']],
   'task.retrying': [
-    'Another worker has taken it over (`reason`), or a call of the model is tried again after a moment.',
+    'Another worker has taken it over (`reason`), or a model call is retried after a delay.',
     ['attempt', 'reason', 'retry_in_seconds'],
   ],
-  'task.completed': ['It ended well.', ['output', 'usage']],
-  'task.failed': ['It ended badly; `output` is what there was of an answer.', ['error', 'output', 'usage']],
+  'task.completed': ['It completed.', ['output', 'usage']],
+  'task.failed': ['It failed; `output` has the partial answer.', ['error', 'output', 'usage']],
   'task.canceled': [
     'It was canceled. `effects` are calls of tools that took effect, `uncertain` those with an unknown outcome.',
     ['reason', 'effects', 'uncertain', 'cost_usd', 'usage', 'forced'],
   ],
-  'task.expired': ['Its time was over.', ['error', 'output', 'usage']],
+  'task.expired': ['It ran out of time.', ['error', 'output', 'usage']],
   'step.started': ['A step begins: its intent is stored.', ['step_id', 'index', 'type', 'name', 'attempt']],
   'step.completed': ['Its result is stored.', ['step_id', 'index', 'type', 'name', 'model', 'usage']],
   'step.failed': [
@@ -35,23 +35,23 @@ const taskEventWords: Record<TaskEventType, Words> = {
     ['step_id', 'index', 'type', 'name', 'error', 'will_retry', 'retry_after_seconds', 'reason'],
   ],
   'message.completed': [
-    'A message of the agent is whole, or one from outside has come (`role` `user`).',
+    'A message of the agent is complete, or a message of a user has arrived (`role` `user`).',
     ['message_id', 'step_id', 'role', 'content', 'tool_calls'],
   ],
-  'message.discarded': ['What was streamed of a message is void.', ['message_id', 'step_id']],
+  'message.discarded': ['The streamed text of a message is void.', ['message_id', 'step_id']],
   'tool.called': ['The model called a tool.', ['step_id', 'index', 'tool']],
-  'tool.completed': ['The call gave a result.', ['step_id', 'index', 'tool']],
+  'tool.completed': ['The call has its result.', ['step_id', 'index', 'tool']],
   'tool.failed': ['The call failed, which the model reads as its result.', ['step_id', 'index', 'tool', 'error']],
   'tool.requested': [
     'The model called a tool on your side. The task waits for the result of `call_id`.',
     ['step_id', 'index', 'tool', 'tool_call_id', 'call_id', 'arguments', 'expires_at'],
   ],
   'tool.resolved': [
-    'That call has its result; `error` where it failed or came too late.',
+    'That call has its result; `error` if it failed or came too late.',
     ['step_id', 'index', 'tool', 'tool_call_id', 'call_id', 'error'],
   ],
   'artifact.created': [
-    'A tool kept a file as a result of the task.',
+    'A tool stored a file as a result of the task.',
     ['step_id', 'file_id', 'name', 'media_type', 'bytes', 'sha256'],
   ],
   'context.compacted': [

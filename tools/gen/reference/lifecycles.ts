@@ -24,20 +24,20 @@ import { code, codes, section, table, type Page } from './markdown.ts'
 const agentWords: Record<AgentState, string> = {
   creating: 'created and not checked yet; ends automatically, normally at once',
   running: 'works on its tasks',
-  paused: 'accepts tasks and begins none; what runs stops after its current step',
-  stopped: 'accepts no tasks; what ran waits at its last finished step',
-  error: 'its configuration cannot be read, or its tasks failed one after the other: it accepts no tasks',
+  paused: 'accepts tasks and starts none; running tasks wait after their current step',
+  stopped: 'accepts no tasks; running tasks wait at their last finished step',
+  error: 'accepts no tasks: its configuration cannot be read, or several tasks in a row failed',
   updating: 'changed and returning to its earlier state; ends automatically, normally at once',
 }
 
 const taskWords: Record<TaskState, string> = {
-  queued: 'accepted, not begun',
-  running: 'a worker has it',
-  waiting: 'put aside, and held by no worker; `wait.reason` says for what',
-  completed: 'ended well, with an output',
-  failed: 'ended badly, with an error',
+  queued: 'accepted, not started',
+  running: 'a worker runs it',
+  waiting: 'waits without a worker; `wait.reason` says for what',
+  completed: 'ended with an output',
+  failed: 'ended with an error',
   canceled: 'ended by a request to cancel it',
-  expired: 'its time was over: `queue_ttl_seconds` before it began, or `timeout_seconds` after',
+  expired: 'ran out of time: `queue_ttl_seconds` before its start, or `timeout_seconds` after it',
 }
 
 const waitWords: Record<WaitReason, string> = {
@@ -45,13 +45,14 @@ const waitWords: Record<WaitReason, string> = {
   input: 'the user must answer first',
   tool: 'a tool on your side must give its result first',
   child: 'tasks that it delegated must end first',
-  budget: 'a budget or the tokens of the hour are spent; it goes on when the budget is raised or begins anew',
+  budget:
+    'a budget or the tokens of the hour are spent; it continues when the budget is raised or its next window begins',
   credential: 'a credential of its tools must be connected, or its issuer does not answer',
-  unknown_outcome: 'a crash cut a call off, and a person must say what became of it',
-  provider: 'the provider of its model failed; the next try is at `wait.until`',
+  unknown_outcome: 'a crash interrupted a call, and a person must say how it ended',
+  provider: 'the provider of its model failed; the next attempt is at `wait.until`',
   agent_paused: 'its agent is paused',
   agent_stopped: 'its agent is stopped or in error',
-  timer: 'it asked to wait, until `wait.until`',
+  timer: 'the agent called `wait`, until `wait.until`',
   worker: 'a worker on your side must claim it, from the queue `wait.queue`',
 }
 
@@ -64,7 +65,7 @@ const stepWords: Record<StepType, string> = {
 }
 
 const stepStateWords: Record<StepState, string> = {
-  started: 'the intent is stored, and the call under way',
+  started: 'the intent is stored, and the call is running',
   completed: 'the result is stored',
   failed: 'the call failed; the error is stored',
   unknown: 'a crash interrupted the call, and its outcome is unknown',
@@ -73,7 +74,7 @@ const stepStateWords: Record<StepState, string> = {
 /** States of agents, tasks and steps, and what moves them. */
 export const lifecyclesPage: Page = {
   title: 'Life cycles',
-  intro: 'The states of agents, tasks and steps, and every move between them: there are no others.',
+  intro: 'All states of agents, tasks and steps, and all transitions between them.',
   sources: ['contract/src/resources/agent-lifecycle.ts', 'contract/src/tasks/task-lifecycle.ts'],
   body: () => [agentStateTable(), agentActionTable(), taskTable(), waitTable(), stepTable()].join('\n\n'),
 }
@@ -87,7 +88,7 @@ function agentStateTable(): string {
         code(state),
         agentWords[state],
         codes(agentMoves[state]),
-        code(settlesTo(state)) || 'where the update before would have led',
+        code(settlesTo(state)) || 'the state that the earlier update would have led to',
       ]),
     ),
   )
@@ -98,8 +99,8 @@ function agentActionTable(): string {
   return section(
     'Actions on an agent',
     [
-      'An agent that is there already stays as it is, and the action succeeds. `creating` and `updating` are ended first, so',
-      'an action right after a change works. Anything else is 409 `resource_conflict`.',
+      'If the agent is already in the target state, the action succeeds and changes nothing. The service first ends `creating` and',
+      '`updating`, so an action right after a change works. Any other case is 409 `resource_conflict`.',
     ].join('\n'),
     table(
       ['Action', 'From', 'To', 'Succeeds in'],
@@ -116,13 +117,13 @@ function agentActionTable(): string {
 function taskTable(): string {
   return section(
     'States of a task',
-    'A task that has ended never changes again. Statistics and metrics count it as the last column says.',
+    'A task that has ended never changes again. The last column shows how statistics and metrics count it.',
     table(
       ['Status', 'Meaning', 'Can become', 'Counted as'],
       taskStates.map((state) => [
         code(state),
         taskWords[state],
-        codes(taskMoves[state]) || 'nothing: the end',
+        codes(taskMoves[state]) || 'nothing: final',
         code(countedAs[state] ?? undefined) || 'neither',
       ]),
     ),
@@ -134,7 +135,7 @@ function waitTable(): string {
     'What a task waits for',
     `Waits for ${codes(agentWaitReasons)} end when the agent runs again.`,
     table(
-      ['`wait.reason`', 'What keeps it'],
+      ['`wait.reason`', 'Meaning'],
       waitReasons.map((reason) => [code(reason), waitWords[reason]]),
     ),
   )
@@ -143,7 +144,7 @@ function waitTable(): string {
 function stepTable(): string {
   return section(
     'Steps of a task',
-    'The journal of a task. After a crash the task goes on behind its last finished step.',
+    'The journal of a task. After a crash the task continues after its last finished step.',
     table(
       ['Type', 'Meaning'],
       stepTypes.map((type) => [code(type), stepWords[type]]),

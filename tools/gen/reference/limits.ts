@@ -98,7 +98,7 @@ const perWords: Record<Bucket['per'], string> = {
 /** Rate limits, and the bounds of what may be sent. */
 export const limitsPage: Page = {
   title: 'Limits',
-  intro: 'How many requests are admitted, and how large what they send may be.',
+  intro: 'Rate limits of requests, and bounds of their content.',
   sources: [
     'contract/src/core/limits.ts',
     'tasks.ts',
@@ -118,9 +118,9 @@ function bucketTable(): string {
   return section(
     'Requests',
     [
-      'A request is counted in the bucket of its operation alone: exactly, however many processes serve. Windows begin with',
-      'the minutes and hours of UTC. A request beyond a window is answered 429 `rate_limit_exceeded` with `Retry-After`, and',
-      'is not counted. A credential is an API key, an OAuth grant (a refresh does not begin anew), or the user behind a',
+      'A request counts only in the bucket of its operation, exactly, with any number of processes. Windows begin with the minutes',
+      'and hours of UTC. A request beyond a limit gets 429 `rate_limit_exceeded` with `Retry-After`, and is not counted. A',
+      'credential is an API key, an OAuth grant (a refresh does not reset its counts), or the user behind a',
       `session cookie, for whom \`general\` is ${sessionGeneralFactor} times as much. An address of IPv6 is its /64.`,
     ].join('\n'),
     table(
@@ -134,11 +134,11 @@ function bucketTable(): string {
       ]),
     ),
     [
-      'Responses tell where a caller stands. `X-RateLimit-Limit`, `-Remaining` and `-Reset` describe the window of the',
+      'Response headers show the limits of a caller. `X-RateLimit-Limit`, `-Remaining` and `-Reset` describe the window of the',
       "operation's bucket that has less left; `X-RateLimit-*-Requests` the general hour; `X-RateLimit-*-Tokens` the tokens of",
       'language models. `RateLimit-Policy` and `RateLimit` describe the same window as the first three, as structured fields of',
-      'the IETF draft `draft-ietf-httpapi-ratelimit-headers`: its name, the requests that it admits `q`, its length in seconds',
-      '`w`; the requests that are left `r`, the seconds until it ends `t`.',
+      'the IETF draft `draft-ietf-httpapi-ratelimit-headers`: its name, its limit `q`, its length `w` in seconds; the',
+      'remaining requests `r`, and the seconds `t` until it ends.',
     ].join('\n'),
     [
       '```http',
@@ -152,9 +152,9 @@ function bucketTable(): string {
     ].join('\n'),
     [
       `Tokens of language models are counted by the hour as well: ${number(Number(tokens_per_hour.default))} for each credential`,
-      `(${code(tokens_per_hour.name)}). When they are spent, starting agents is answered 429, and their tasks wait for the`,
+      `(${code(tokens_per_hour.name)}). When they are spent, a request to start an agent gets 429, and tasks wait for the`,
       `next hour. ${code(rate_limits_scale.name)} is a factor on all limits of requests, and ${code(`${rate_limits.name}=off`)}`,
-      'turns all of this off.',
+      'turns all of these limits off.',
     ].join('\n'),
   )
 }
@@ -162,7 +162,7 @@ function bucketTable(): string {
 function boundTable(): string {
   return section(
     'Bounds',
-    'Characters are code points of Unicode. What is beyond its bound is answered 400 with the field and the bound.',
+    'Characters are code points of Unicode. A value beyond its bound gets 400, and the error names field and bound.',
     table(
       ['What', 'Bound', 'Unit'],
       [

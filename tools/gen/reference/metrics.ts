@@ -4,14 +4,14 @@ import { code, number, section, table, type Page } from './markdown.ts'
 /** Every metric, by section. */
 export const metricsPage: Page = {
   title: 'Metrics of the service',
-  intro: 'What `/metrics` tells Prometheus.',
+  intro: 'The metrics that `/metrics` has for Prometheus.',
   sources: ['server/src/metrics/metric-list.ts'],
   body: () =>
     [
       [
-        'Beside these the page has `process_…` and `nodejs_…`: processor time, memory, open files, garbage collection and the lag of',
+        'The page also has `process_…` and `nodejs_…`: processor time, memory, open files, garbage collection and the lag of',
         'the event loop of the process. A metric “of all processes” is the same on every process of one database: take its maximum,',
-        'not its sum. The [guide to running in production](../guides/running-in-production.md#metrics) says how to scrape it, and what to be alerted of.',
+        'not its sum. The [guide to running in production](../guides/running-in-production.md#metrics) says how to scrape it, and which alerts to set.',
       ].join('\n'),
       ...Object.entries(metricSections).map(([title, metrics]) => section(title, metricTable(metrics))),
     ].join('\n\n'),
@@ -19,7 +19,7 @@ export const metricsPage: Page = {
 
 function metricTable(metrics: Readonly<Record<string, MetricDefinition>>): string {
   return table(
-    ['Metric', 'Type', 'What it tells', 'Labels'],
+    ['Metric', 'Type', 'Meaning', 'Labels'],
     Object.entries(metrics).map(([name, { type, help, labels, buckets }]) => [
       code(name),
       type,

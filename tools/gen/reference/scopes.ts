@@ -7,7 +7,7 @@ import { code, codes, section, table, text, type Page } from './markdown.ts'
 export const scopesPage: Page = {
   title: 'Scopes and roles',
   intro:
-    'A request may do what its credential has a scope for, as far as the role of its user in the organization allows it.',
+    'A request needs a scope of its credential, and a role of its user in the organization that allows the operation.',
   sources: ['contract/src/core/scopes.ts'],
   body: () => [scopeTable(), roleTable(), needTable()].join('\n\n'),
 }
@@ -22,9 +22,9 @@ export function requirementWords(required: Requirement): string {
 function scopeTable(): string {
   return section(
     'Scopes',
-    'They are written on API keys, and granted to OAuth apps. None implies another but as the last column says.',
+    'API keys have scopes, and users grant them to OAuth apps. A scope includes only those in the last column.',
     table(
-      ['Scope', 'What it allows', 'Stands for'],
+      ['Scope', 'What it allows', 'Includes'],
       scopes.map((scope) => {
         const all = [...expandScopes([scope])]
         return [code(scope), text(scopeDescriptions[scope]), all.length > 1 ? codes(all) : '']
@@ -37,8 +37,8 @@ function roleTable(): string {
   return section(
     'Roles',
     [
-      'A user has one role in an organization, and it allows this. Owners and admins may also do what asks for `admin`, and',
-      'delete projects. A session cookie has the scopes that the role allows.',
+      'A user has one role in an organization. Owners and admins may also call operations that need `admin`, and delete',
+      'projects. A session cookie has the scopes that the role allows.',
     ].join('\n'),
     table(
       ['Scope', ...roles],

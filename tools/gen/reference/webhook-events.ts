@@ -26,13 +26,13 @@ const when: Record<ToldName, string> = {
   'project.deleted': 'A project was deleted.',
   'agent.launched':
     'An agent entered `running`: its creation was finished, or it was started, restarted or launched. The end of an update is no launch.',
-  'agent.completed': 'A task of the agent ended well.',
+  'agent.completed': 'A task of the agent completed.',
   'agent.failed':
-    'A task of the agent failed, after all that could be tried, or expired; or the agent entered `error`, and then `task` is null. A canceled task is neither.',
+    'A task of the agent failed for good or expired, or the agent entered `error` (then `task` is null). A canceled task is no failure.',
   'agent.stopped': 'An agent was stopped, restarted while it ran, or deleted while it ran or was paused.',
   'error.occurred': 'An error that needs attention.',
   'credential.expired':
-    'An issuer does not renew the tokens of a credential any more. Tasks that call its tools wait until it is connected again.',
+    'An issuer no longer renews the tokens of a credential. Tasks that call its tools wait until it is connected again.',
   [testEventName]: 'A test of a webhook. It cannot be subscribed to.',
 }
 
