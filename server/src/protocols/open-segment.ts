@@ -163,10 +163,16 @@ async function findResults(tx: Sql, asked: AskedSegment): Promise<GivenResults |
   const given = known.filter(({ row }) => row.task_id === task_id && open.has(row.id))
   // All of them are resolved already; the client resent its history.
   if (given.length === 0) return undefined
+  const param = asked.kind === 'openai.chat' ? 'messages' : 'input'
   const missing = [...open].filter((id) => !given.some(({ row }) => row.id === id))
   if (missing.length > 0) {
     const message = `No tool output found for ${missing.length === 1 ? 'call' : 'calls'} ${missing.join(', ')}.`
-    throw badParameter(asked.kind === 'openai.chat' ? 'messages' : 'input', message, 'missing_tool_output')
+    throw badParameter(param, message, 'missing_tool_output')
+  }
+  // Every open call has an output, so more outputs than calls means two for one.
+  if (given.length > open.size) {
+    const twice = given.find(({ row }, i) => given.findIndex((one) => one.row.id === row.id) !== i)
+    throw badParameter(param, `${param} has two tool outputs for call ${twice?.row.id}. Send one for each call.`)
   }
   return { task_id, last_sequence, given }
 }

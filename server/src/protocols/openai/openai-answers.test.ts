@@ -270,7 +270,12 @@ describe('a chat whose model call is repeated after its first text', () => {
     const first = await client.chat.completions.create({ ...asked, tools, messages })
     const { message } = first.choices[0]!
     const tool_call_id = message.tool_calls![0]!.id
-    messages.push(message, { role: 'tool', tool_call_id, content: 'wet' }, { role: 'user', content: 'And tomorrow?' })
+    const result = { role: 'tool' as const, tool_call_id, content: 'wet' }
+    await assert.rejects(
+      client.chat.completions.create({ ...asked, tools, messages: [...messages, message, result, result] }),
+      (error: any) => error.status === 400 && error.param === 'messages' && error.message.includes(tool_call_id),
+    )
+    messages.push(message, result, { role: 'user', content: 'And tomorrow?' })
     const second = await client.chat.completions.create({ ...asked, tools, messages })
     assert.deepEqual([second.id, second.choices[0]!.message.content], [first.id, 'It is wet.'])
     const [sent] = await service.sql<{ content: string }>`
