@@ -28,10 +28,7 @@ export function complaintsOf(draft: Draft): Complaint[] {
     .filter(({ keyword }) => keyword !== 'additionalProperties')
     .map((fault) => ({
       ...fault,
-      // A name is complained of at what it is a name in.
-      instancePath: fault.schemaPath.endsWith('/propertyNames')
-        ? fault.instancePath.replace(/[/][^/]*$/, '')
-        : fault.instancePath,
+      ...nameFault(fault),
       parentSchema: at(createAgent.body, fault.schemaPath.slice(1)),
       data: at(body, fault.instancePath),
     }))
@@ -40,6 +37,13 @@ export function complaintsOf(draft: Draft): Complaint[] {
   for (const { field, message, code } of faults.map(issueOf))
     if (!byField.has(field)) byField.set(field, { field, message, code })
   return [...byField.values()]
+}
+
+/** The place of a fault in a member's name: the API names the object that has the member. */
+function nameFault({ schemaPath, instancePath }: Fault): Pick<Fault, 'instancePath' | 'propertyName'> {
+  if (!schemaPath.endsWith('/propertyNames')) return { instancePath }
+  const end = instancePath.lastIndexOf('/')
+  return { instancePath: instancePath.slice(0, end), propertyName: instancePath.slice(end + 1) }
 }
 
 /** Members with more bytes than their schema allows, which is a word of our own that no library knows. */
