@@ -81,6 +81,8 @@ const condition = Type.Unsafe<FilterCondition>(
     op: Choice(filterOperators),
     value: Type.Optional(
       Type.Unsafe<unknown>({
+        'x-verbatim': true,
+        'x-null': true,
         description:
           'The value to compare with. `in`: a list. `contains`: a part of a text or an element of a list. `exists`: false requires that the path has no value.',
       }),

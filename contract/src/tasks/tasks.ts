@@ -103,15 +103,15 @@ export type MessageContent = string | MessagePart[]
 
 const messageText = Type.String({ minLength: 1, maxLength: taskBounds.input })
 const fileId = Type.String({ minLength: 1, maxLength: 100, description: 'A file of the project.' })
-/** An object without a text as this member. */
-const without = (name: string) => ({
-  not: { required: [name], properties: { [name]: { type: 'string' } } },
+/** Of a picture: a member that is null is absent. */
+const notBoth = {
+  not: { required: ['file_id', 'url'], properties: { file_id: { type: 'string' }, url: { type: 'string' } } },
   description: 'Either `file_id` or `url`, and not both.',
-})
+}
 const messagePart = {
   anyOf: [
     Type.Object({ type: Choice(['text']), text: messageText }),
-    Type.Object({ type: Choice(['image', 'file']), file_id: fileId }, without('url')),
+    Type.Object({ type: Choice(['image', 'file']), file_id: fileId }, notBoth),
     Type.Object(
       {
         type: Choice(['image']),
@@ -121,7 +121,7 @@ const messagePart = {
           description: 'A `data:` URL of an image, or an `https:` URL that is fetched once. The image becomes a file.',
         }),
       },
-      without('file_id'),
+      notBoth,
     ),
   ],
 }
@@ -133,7 +133,7 @@ export const messageContent = Type.Unsafe<MessageContent>({
 const inputCall = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 128 }),
   name: Type.String({ minLength: 1, maxLength: 128 }),
-  arguments: Type.Unsafe<unknown>({ description: 'The arguments of the call.' }),
+  arguments: Type.Unsafe<unknown>({ 'x-verbatim': true, 'x-null': true, description: 'The arguments of the call.' }),
 })
 const message = {
   role: Choice(['system', 'user', 'assistant', 'tool']),
@@ -162,7 +162,10 @@ export interface InputMessage {
 
 export type TaskInput = string | InputMessage[] | Record<string, unknown>
 
-const inputObject = boundedJson({ type: 'object', additionalProperties: true }, taskBounds.input_bytes)
+const inputObject = boundedJson(
+  { type: 'object', additionalProperties: true, 'x-verbatim': true },
+  taskBounds.input_bytes,
+)
 
 const input = Type.Unsafe<TaskInput>({
   anyOf: [
@@ -175,7 +178,6 @@ const input = Type.Unsafe<TaskInput>({
     },
     inputObject,
   ],
-  'x-verbatim': true,
   description: 'The input: a text, messages, or an object if the agent has an `input_schema`.',
 })
 

@@ -465,4 +465,30 @@ describe('members', () => {
     const answer = await post(agents, JSON.stringify({ name: null }))
     assert.deepEqual([fault(answer.body).field, fault(answer.body).code], ['name', 'required'])
   })
+
+  it('members that are null in the objects of a list are treated as absent, except JSON of the caller (decision D17)', async () => {
+    const { body: agent } = await post(agents, JSON.stringify({ name: name() }))
+    const delegates = [{ agent_id: agent.id, name: 'helper', version: null, description: null }]
+    const { status, body } = await post(agents, JSON.stringify({ name: name(), config: { delegates } }))
+    assert.deepEqual([status, body.config?.delegates], [201, [{ agent_id: agent.id, name: 'helper' }]])
+    const call = { id: 'c', name: 'look_up', arguments: { city: null, at: [null] } }
+    const input = [
+      {
+        role: 'assistant',
+        content: 'Looking.',
+        tool_calls: [call, { ...call, id: 'd', arguments: null }],
+        call_id: null,
+      },
+      { role: 'user', content: [{ type: 'text', text: 'And?' }], tool_calls: null },
+    ]
+    const tools = [{ name: 'look_up', description: 'Looks up.', kind: null, safety: null, parameters: null }]
+    const task = await post(`${agents}/${agent.id}/tasks`, JSON.stringify({ input, tools }))
+    assert.equal(task.status, 201, JSON.stringify(task.body))
+    assert.deepEqual(task.body.input, [
+      { role: 'assistant', content: 'Looking.', tool_calls: input[0]!.tool_calls },
+      { role: 'user', content: input[1]!.content },
+    ])
+    const wrong = await post(`${agents}/${agent.id}/tasks`, JSON.stringify({ input: [null] }))
+    assert.deepEqual([fault(wrong.body).field, fault(wrong.body).code], ['input[0]', 'required'])
+  })
 })

@@ -55,18 +55,34 @@ interface NullRules {
   /** The member itself may be null, which is then a value. */
   'x-null'?: boolean
   properties?: Record<string, NullRules>
+  items?: NullRules
+  anyOf?: NullRules[]
 }
 
 /** A body without null members (decision D17), except where null is a value. */
 export function withoutNulls(schema: object | undefined, body: Record<string, unknown>): Record<string, unknown> {
-  const { properties = {} } = (schema ?? {}) as NullRules
+  const forms = formsOf(schema)
+  if (forms.some((form) => form['x-verbatim'])) return body
   const kept: [string, unknown][] = []
   for (const [name, value] of Object.entries(body)) {
-    const rules = Object.hasOwn(properties, name) ? properties[name] : undefined
-    if (value === null && !rules?.['x-null']) continue
-    kept.push([name, isObject(value) && !rules?.['x-verbatim'] ? withoutNulls(rules, value) : value])
+    const rules = forms.find(({ properties = {} }) => Object.hasOwn(properties, name))?.properties?.[name]
+    if (value !== null || rules?.['x-null']) kept.push([name, cleaned(rules, value)])
   }
   return Object.fromEntries(kept)
+}
+
+function cleaned(rules: NullRules | undefined, value: unknown): unknown {
+  if (rules?.['x-verbatim']) return value
+  if (isObject(value)) return withoutNulls(rules, value)
+  if (!Array.isArray(value)) return value
+  const items = formsOf(rules).find((form) => form.items)?.items
+  // Elements without declared members are whatever the caller sent.
+  return formsOf(items).some(({ properties }) => properties) ? value.map((one) => cleaned(items, one)) : value
+}
+
+function formsOf(schema: object | undefined): readonly NullRules[] {
+  const rules: NullRules | undefined = schema
+  return rules?.anyOf ?? (rules ? [rules] : [])
 }
 
 function parseJson(bytes: Buffer): unknown {
