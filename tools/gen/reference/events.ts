@@ -59,7 +59,7 @@ const taskEventWords: Record<TaskEventType, Words> = {
     ['step_id', 'index', 'before_step', 'kept_history'],
   ],
   'approval.requested': [
-    'A person is asked: for leave to make a call, or (`kind` `recovery`) what became of one.',
+    'A person must approve a call, or say how an interrupted one ended (`kind` `recovery`).',
     ['approval_id', 'step_id', 'kind', 'tool', 'arguments', 'expires_at'],
   ],
   'approval.resolved': [
@@ -67,12 +67,12 @@ const taskEventWords: Record<TaskEventType, Words> = {
     ['approval_id', 'step_id', 'kind', 'tool', 'decision', 'reason', 'resolved_by'],
   ],
   'approval.expired': [
-    'No answer came in time; `on_timeout` says what happens to the call.',
+    'No person answered in time; `on_timeout` says what happens to the call.',
     ['approval_id', 'step_id', 'kind', 'tool', 'on_timeout'],
   ],
-  'usage.updated': ['What the task has consumed so far.', ['usage']],
+  'usage.updated': ['The usage of the task so far.', ['usage']],
   'budget.warning': [
-    'A budget is spent to 80 %, or to its `warn_percent`, by the call that just ended.',
+    'A call has spent 80 % of a budget, or its `warn_percent`.',
     ['budget_id', 'scope', 'subject', 'unit', 'limit', 'spent', 'resets_at'],
   ],
   'budget.reached': [
@@ -80,7 +80,7 @@ const taskEventWords: Record<TaskEventType, Words> = {
     ['budget_id', 'scope', 'subject', 'unit', 'limit', 'spent', 'resets_at'],
   ],
   'credential.expired': [
-    'A credential of its tools is not good any more: the task waits until it is connected again.',
+    'A credential of its tools is no longer valid: the task waits until it is connected again.',
     ['credential_id', 'name', 'step_id', 'error'],
   ],
   'model.fallback': ['The next of `fallback_models` takes over.', ['step_id', 'index', 'from', 'to', 'error']],
@@ -88,14 +88,14 @@ const taskEventWords: Record<TaskEventType, Words> = {
 }
 
 const liveEventWords: Record<LiveEventType, Words> = {
-  'task.snapshot': ['The first frame: the task as it is.', ['task']],
-  'message.snapshot': ['What there is of the message that is being written.', ['message_id', 'text']],
-  'message.delta': ['More of it.', ['message_id', 'text']],
-  'reasoning.delta': ['What the model thinks before it answers, where its provider tells.', ['message_id', 'text']],
+  'task.snapshot': ['The first frame: the current task.', ['task']],
+  'message.snapshot': ['The text so far of the message that is being written.', ['message_id', 'text']],
+  'message.delta': ['The next piece of its text.', ['message_id', 'text']],
+  'reasoning.delta': ['The reasoning of the model, if its provider returns it.', ['message_id', 'text']],
 }
 
 const projectFrameWords: Record<ProjectFrameType, Words> = {
-  'project.snapshot': ['The first frame: what there is.', ['tasks', 'agents', 'resumed']],
+  'project.snapshot': ['The first frame: the current counts.', ['tasks', 'agents', 'resumed']],
   'agent.status': ['The state of an agent after a change, without `data`.', ['agent_id', 'status', 'created_at']],
 }
 
@@ -118,7 +118,7 @@ function taskSection(): string {
   return section(
     'Events of a task',
     [
-      'They are kept as long as their task. `sequence` counts them from 1 without a gap: it is the `offset` of a page, and',
+      'They are kept as long as their task. `sequence` numbers them from 1 without a gap: it is the `offset` of a page, and',
       `the \`id\` of a frame in a stream. ${codes(taskEventTypes.filter(isTerminalEvent))} are the last of their task, and a`,
       'stream ends with them.',
     ].join('\n'),

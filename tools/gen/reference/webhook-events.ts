@@ -70,11 +70,11 @@ function subscriptionSection(): string {
   return section(
     'Subscriptions',
     [
-      'What a [webhook](../guides/webhooks.md) may subscribe to. Each event is stored in the transaction that makes it true, so',
-      'none is sent for what did not happen.',
+      'The events that a [webhook](../guides/webhooks.md) may subscribe to. Each event is stored in the transaction of its cause, so',
+      'a rolled-back change sends none.',
     ].join('\n'),
     table(
-      ['Name', 'Told'],
+      ['Name', 'Sent when'],
       [
         ...[...eventNames, ...moreEventNames].map((name) => [code(name), when[name]]),
         ...taskSubscriptions
@@ -83,7 +83,7 @@ function subscriptionSection(): string {
             const covered = taskEventNames.filter((event) => event.startsWith(name.slice(0, -1)))
             return [
               code(name),
-              `${codes(covered)}, which may also be named one by one: see [events of a task](#events-of-a-task).`,
+              `${codes(covered)}, which may also be subscribed to by name: see [events of a task](#events-of-a-task).`,
             ]
           }),
       ],
@@ -93,10 +93,10 @@ function subscriptionSection(): string {
 
 function bodySection(): string {
   return section(
-    'What a delivery says',
+    'Body of a delivery',
     [
       'The body is JSON with exactly `event`, `timestamp` (when it happened) and `data`. Identifiers of projects are numbers in',
-      '`project` and `proj_42` elsewhere. Members may be added to `data`; none is taken away.',
+      '`project` and `proj_42` elsewhere. Later versions may add members to `data`, and remove none.',
     ].join('\n'),
     ...toldNames.map((name) => eventText(name, when[name], membersOf(eventPayloads[name]))),
   )
@@ -107,7 +107,7 @@ function severitySection(): string {
     'Severity of `error.occurred`',
     [
       '`affected_resources` are identifiers: of the agent, the tasks, the webhook, the grant; of a request those in its path.',
-      '`user_id` is who caused it, or who made what failed.',
+      '`user_id` is the user who caused it, or who created what failed.',
     ].join('\n'),
     table(
       ['`error.severity`', '`error.code`', 'What happened'],
@@ -125,13 +125,13 @@ function taskEventSection(): string {
   const created = membersOf(eventPayloads['task.created']).filter(({ name }) => name !== 'from_step')
   const common = new Set(created.map(({ name }) => name))
   return section(
-    'What a delivery says of a task',
+    'Body of a delivery about a task',
     [
-      'These events are thin: outputs and what was used by each model are read from the task. Texts are cut to',
+      'These events are small: read outputs and usage by model from the task. Texts are cut to',
       `${number(text)} characters, names of tools to ${tool}, lists to ${items}; arguments of more than ${number(arguments_bytes)} bytes are`,
-      'null. Where anything was cut `truncated` is true, and `GET /api/v1/projects/{project_id}/tasks/{task_id}/events` has the',
-      'event with this `sequence` whole. A filter by `project_id`, `id` or `name` is compared with the agent. `data` of each has',
-      'these members, and those that are shown for it below:',
+      'null. If anything was cut, `truncated` is true, and `GET /api/v1/projects/{project_id}/tasks/{task_id}/events` has the',
+      'complete event with this `sequence`. A filter by `project_id`, `id` or `name` is compared with the agent. `data` of each has',
+      'these members, and those listed for it below:',
     ].join('\n'),
     memberTable(created),
     exampleText(eventExamples['task.created']),
