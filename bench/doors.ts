@@ -5,6 +5,7 @@ import { pino } from 'pino'
 import { Agent, request } from 'undici'
 import { startProcess } from '../e2e/process.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
+import { databaseUrl } from '../server/test/postgres.ts'
 import { machine, summarize } from './figures.ts'
 import { readOptions } from './parts/options.ts'
 
@@ -28,9 +29,8 @@ const key = 'cadre_00112233445566778899aabbccddeeff'
 const headers = { 'x-api-key': key, 'content-type': 'application/json' }
 const folder = await mkdtemp(join(tmpdir(), 'cadre-bench-'))
 const postgres = await startEmbeddedPostgres({ data_dir: folder, log: pino({ level: 'warn' }) })
-const { host, database, user } = postgres.connection
 const service = await startProcess({
-  DATABASE_URL: `postgres://${user}@localhost/${database}?host=${encodeURIComponent(host!)}`,
+  DATABASE_URL: databaseUrl(postgres.connection),
   CADRE_SECRET_KEY: 'a secret key for benches, 32 characters',
   CADRE_DATA_DIR: folder,
   CADRE_ADMIN_API_KEY: key,

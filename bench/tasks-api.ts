@@ -7,6 +7,7 @@ import { Agent, request } from 'undici'
 import { startProcess } from '../e2e/process.ts'
 import { openDatabase } from '../server/src/platform/postgres/database.ts'
 import { startEmbeddedPostgres } from '../server/src/platform/embedded-postgres/embedded-postgres.ts'
+import { databaseUrl } from '../server/test/postgres.ts'
 import { startFakeModelServer } from '../server/test/fake-models/fake-model-server.ts'
 import { costSettings, costsBetween, readCosts } from './costs.ts'
 import { load, machine, percentile, summarize } from './figures.ts'
@@ -42,9 +43,8 @@ const settings = values.costs ? costSettings : {}
 const postgres = await startEmbeddedPostgres({ data_dir: folder, log, settings })
 const database = openDatabase({ connection: postgres.connection })
 const provider = await startFakeModelServer()
-const { host, database: name, user } = postgres.connection
 const service = await startProcess({
-  DATABASE_URL: `postgres://${user}@localhost/${name}?host=${encodeURIComponent(host!)}`,
+  DATABASE_URL: databaseUrl(postgres.connection),
   CADRE_SECRET_KEY: 'a secret key for benches, 32 characters',
   CADRE_DATA_DIR: folder,
   CADRE_ADMIN_API_KEY: key,

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ClientConfig } from 'pg'
+import { databaseUrl } from '../server/test/postgres.ts'
 
 const root = new URL('..', import.meta.url).pathname
 
@@ -130,9 +131,9 @@ export function runCommand(
 }
 
 /** The environment of a process that uses a test's database; further processes on it share the secret key. */
-export function databaseEnvironment({ host, user, database }: ClientConfig): Record<string, string> {
+export function databaseEnvironment(connection: ClientConfig): Record<string, string> {
   return {
-    DATABASE_URL: `postgres://${user}@localhost/${database}?host=${encodeURIComponent(String(host))}`,
+    DATABASE_URL: databaseUrl(connection),
     CADRE_SECRET_KEY: 'a secret key for tests, 32 characters',
   }
 }

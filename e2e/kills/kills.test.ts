@@ -10,6 +10,7 @@ import {
   type EmbeddedPostgres,
 } from '../../server/src/platform/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../../server/src/platform/postgres/migrate.ts'
+import { databaseUrl } from '../../server/test/postgres.ts'
 import { makeRng, testSeed, type Rng } from '../../server/test/rng.ts'
 import { sender } from '../../server/test/harness.ts'
 import { startProcess, temporaryFolder } from '../process.ts'
@@ -164,10 +165,9 @@ function starts(
   folder: string,
   { model }: World,
 ): Parameters<typeof startCluster>[1] {
-  const { host, database, user } = connection
   const model_url = model.base_url
   const service = {
-    DATABASE_URL: `postgres://${user}@localhost/${database}?host=${encodeURIComponent(host!)}`,
+    DATABASE_URL: databaseUrl(connection),
     CADRE_SECRET_KEY: secret_key,
     CADRE_DATA_DIR: folder,
     CADRE_ADMIN_API_KEY: api_key,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { eventually, makeTestDatabase, sender, type Send } from '../../server/test/harness.ts'
+import { databaseUrl } from '../../server/test/postgres.ts'
 import { startProcess, temporaryFolder, type RunningService } from '../process.ts'
 
 const api_key = 'cadre_ffeeddccbbaa99887766554433221100'
@@ -17,10 +18,9 @@ let project: string
 before(async () => {
   folder = await temporaryFolder()
   database = await makeTestDatabase()
-  const { host, database: name, user } = database.connection
   // The same folder for both, as it is for two processes of one checkout, or two containers of one image.
   env = {
-    DATABASE_URL: `postgres://${user}@localhost/${name}?host=${encodeURIComponent(host!)}`,
+    DATABASE_URL: databaseUrl(database.connection),
     CADRE_SECRET_KEY: 'a secret key that all processes share',
     CADRE_DATA_DIR: folder.path,
     CADRE_ADMIN_API_KEY: api_key,

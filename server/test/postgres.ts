@@ -8,6 +8,11 @@ import { startEmbeddedPostgres } from '../src/platform/embedded-postgres/embedde
 /** The variable with the connection of a run's PostgreSQL, for the processes that run its tests. */
 export const testServerVariable = 'CADRE_TEST_POSTGRES'
 
+/** The URL of a connection by a socket, as `DATABASE_URL`. */
+export function databaseUrl({ host, port = 5432, user, database }: pg.ClientConfig): string {
+  return `postgres://${user}@localhost:${port}/${database}?host=${encodeURIComponent(String(host))}`
+}
+
 /** A PostgreSQL server on which tests create databases. */
 export interface TestServer {
   connection: pg.ClientConfig

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { makeTestDatabase, startOn } from '../../test/harness.ts'
+import { databaseUrl } from '../../test/postgres.ts'
 import { makeSecrets } from '../platform/crypto/secrets.ts'
 import { CommandError } from './command.ts'
 import { secretKeyRotate } from './secret-key-rotate.ts'
@@ -16,10 +17,9 @@ before(async () => (database = await makeTestDatabase()))
 after(() => database.drop())
 
 async function run(command: typeof secretKeyStatus, keys: Record<string, string>) {
-  const { user, host, database: name } = database.connection
   const printed: string[] = []
   const code = await command.run({
-    env: { DATABASE_URL: `postgres://${user}@localhost/${name}?host=${encodeURIComponent(String(host))}`, ...keys },
+    env: { DATABASE_URL: databaseUrl(database.connection), ...keys },
     signal: new AbortController().signal,
     print: (text) => void printed.push(text),
     note: () => {},
