@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useDeferredValue, useMemo, useState } from 'react'
 import { api } from '../api/client.ts'
 import { messageOf } from '../api/error-text.ts'
-import { Picker, type PickerChoice } from '../ui/picker.tsx'
+import { Picker, type PickerChoice } from '../ui/forms/picker.tsx'
 import { useAgentNames } from './agent-names.ts'
 
 /** Agents that are offered at a time: the others are found by their names. */

@@ -3,7 +3,7 @@ import { noteFailure } from '../api/signed-out.ts'
 import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
 import { ErrorBox } from './error-box.tsx'
-import { Field, TextInput } from './field.tsx'
+import { Field, TextInput } from './forms/field.tsx'
 
 interface Confirmation {
   isOpen: boolean

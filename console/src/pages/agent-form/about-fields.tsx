@@ -1,5 +1,5 @@
 import { useState, type ReactNode } from 'react'
-import { Field, TextInput } from '../../ui/field.tsx'
+import { Field, TextInput } from '../../ui/forms/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import type { Draft } from './draft.ts'
 import { JsonField } from './json-field.tsx'

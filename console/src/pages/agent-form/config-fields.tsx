@@ -10,7 +10,7 @@ import {
   type ServiceTier,
 } from '#contract/models/call-settings.ts'
 import { approvalTimeouts } from '#contract/tasks/task-lifecycle.ts'
-import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
+import { Field, SelectInput, TextArea, TextInput } from '../../ui/forms/field.tsx'
 import { CallSettingHint } from './call-setting-hint.tsx'
 import { ListInput } from './list-input.tsx'
 import { ModelField } from './model-field.tsx'

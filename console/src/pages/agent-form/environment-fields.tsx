@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from 'react'
 import { Button } from '../../ui/button.tsx'
-import { Field, SecretInput, TextInput } from '../../ui/field.tsx'
+import { Field, SecretInput, TextInput } from '../../ui/forms/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 
 /** Environment variables: their names are shown, their values only written. */

@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from 'react'
 import { isObject } from '#contract/core/merge-patch.ts'
-import { Field, TextArea } from '../../ui/field.tsx'
+import { Field, TextArea } from '../../ui/forms/field.tsx'
 
 /** An object as JSON. What is no JSON stays in the field, and says so. */
 export function JsonField({

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { TextInput } from '../../ui/field.tsx'
+import { TextInput } from '../../ui/forms/field.tsx'
 
 /** Words with commas between. What is typed stays as it is typed; a list that comes from elsewhere takes its place. */
 export function ListInput({

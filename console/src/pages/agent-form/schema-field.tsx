@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from 'react'
 import { readSchema } from '../../agents/schema-text.ts'
-import { Field, TextArea } from '../../ui/field.tsx'
+import { Field, TextArea } from '../../ui/forms/field.tsx'
 
 const example = `{
   "type": "object",

@@ -5,7 +5,7 @@ import { builtinToolDefinitions, safeHttpMethods } from '#contract/tools/builtin
 import { toolPolicies } from '#contract/tasks/task-lifecycle.ts'
 import { api } from '../../api/client.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Checkbox, FilterSelect } from '../../ui/field.tsx'
+import { Checkbox, FilterSelect } from '../../ui/forms/field.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge } from '../../ui/status.tsx'
 

@@ -1,8 +1,8 @@
 import { Columns3 } from 'lucide-react'
 import { agentStates } from '#contract/resources/agent-lifecycle.ts'
 import { Button } from '../../ui/button.tsx'
-import { Checkbox, FilterSelect } from '../../ui/field.tsx'
-import { TypedSearch } from '../../ui/typed-search.tsx'
+import { Checkbox, FilterSelect } from '../../ui/forms/field.tsx'
+import { TypedSearch } from '../../ui/forms/typed-search.tsx'
 
 /** Which agents are listed; as it is in the address. */
 export type AgentFilters = {

@@ -1,10 +1,10 @@
 import { useState } from 'react'
 import type { NewCredential } from '#sdk/types.ts'
 import { api } from '../../api/client.ts'
-import { Choices } from '../../ui/choices.tsx'
+import { Choices } from '../../ui/forms/choices.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
-import { Field, SecretInput, SelectInput, storedSecretHint, TextInput } from '../../ui/field.tsx'
-import { Form } from '../../ui/form.tsx'
+import { Field, SecretInput, SelectInput, storedSecretHint, TextInput } from '../../ui/forms/field.tsx'
+import { Form } from '../../ui/forms/form.tsx'
 import { Options } from '../parts/options.tsx'
 
 type Way = 'secret' | 'mcp' | 'issuer' | 'endpoints'

@@ -22,7 +22,7 @@ import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { tell } from '../../ui/toast.tsx'
-import { TypedSearch } from '../../ui/typed-search.tsx'
+import { TypedSearch } from '../../ui/forms/typed-search.tsx'
 import { PageFrame } from '../parts/page-frame.tsx'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
 

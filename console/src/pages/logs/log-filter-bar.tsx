@@ -1,6 +1,6 @@
 import { AgentPicker } from '../../agents/agent-picker.tsx'
-import { control, FilterSelect } from '../../ui/field.tsx'
-import { TypedSearch } from '../../ui/typed-search.tsx'
+import { control, FilterSelect } from '../../ui/forms/field.tsx'
+import { TypedSearch } from '../../ui/forms/typed-search.tsx'
 import { asFieldTime, levels, ofFieldTime, type LogWords, type Period } from './log-filter.ts'
 import type { LogLine } from '../../task-parts/types.ts'
 import { zoneName, type TimeZone } from '../../format.ts'

@@ -9,7 +9,7 @@ import { paths } from '../../paths.ts'
 import { ButtonLink } from '../../ui/button.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Checkbox, FilterSelect } from '../../ui/field.tsx'
+import { Checkbox, FilterSelect } from '../../ui/forms/field.tsx'
 import { zoneName } from '../../format.ts'
 import { useSearchText } from '../../search-state.ts'
 import { Options } from '../parts/options.tsx'
@@ -19,7 +19,7 @@ import { intervalOf, metricsQuery, secondsOf, type Metrics } from './metrics-que
 import { intervalRefusal, intervals, ranges, type IntervalName, type RangeName } from './periods.ts'
 import { Series } from './series.tsx'
 import { usePreference } from '../../preferences.ts'
-import { ZonePicker } from '../../ui/zone-picker.tsx'
+import { ZonePicker } from '../../ui/forms/zone-picker.tsx'
 
 const rangeLabels = Object.fromEntries(Object.entries(ranges).map(([name, { label }]) => [name, label]))
 const intervalLabels: Record<IntervalName, string> = {

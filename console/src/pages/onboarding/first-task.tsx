@@ -7,7 +7,7 @@ import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, TextInput } from '../../ui/field.tsx'
+import { Field, TextInput } from '../../ui/forms/field.tsx'
 import { Status } from '../../ui/status.tsx'
 
 /** Sends a task and shows it arrive. */

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { readSchema } from '../../agents/schema-text.ts'
 import { api } from '../../api/client.ts'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, SelectInput, TextArea } from '../../ui/field.tsx'
+import { Field, SelectInput, TextArea } from '../../ui/forms/field.tsx'
 
 /** Versions that can be chosen: the newest. */
 const offeredVersions = 100

@@ -4,7 +4,7 @@ import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, TextArea, TextInput } from '../../ui/field.tsx'
+import { Field, TextArea, TextInput } from '../../ui/forms/field.tsx'
 import { textOf, type TaskInput } from './input.ts'
 import { useRefreshTestCases, type TestCase } from './test-cases.ts'
 

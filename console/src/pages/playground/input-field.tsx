@@ -1,5 +1,5 @@
 import type { KeyboardEvent } from 'react'
-import { Field, TextArea } from '../../ui/field.tsx'
+import { Field, TextArea } from '../../ui/forms/field.tsx'
 import { readInput } from './input.ts'
 
 /** What an agent is given: a message, or where it has an input schema an object as JSON. */

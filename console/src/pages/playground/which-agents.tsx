@@ -1,5 +1,5 @@
 import { AgentField } from '../../agents/agent-picker.tsx'
-import { Checkbox } from '../../ui/field.tsx'
+import { Checkbox } from '../../ui/forms/field.tsx'
 
 interface Which {
   project_id: string

@@ -3,7 +3,7 @@ import { Button } from '../../ui/button.tsx'
 import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, TextInput } from '../../ui/field.tsx'
+import { Field, TextInput } from '../../ui/forms/field.tsx'
 
 /** What is wrong with a name, by the rule of the API (spec 2.1); undefined where nothing is. */
 export function nameFault(name: string): string | undefined {

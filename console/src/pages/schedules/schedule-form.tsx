@@ -5,14 +5,14 @@ import type { NewSchedule, Schedule } from '#sdk/types.ts'
 import { AgentField } from '../../agents/agent-picker.tsx'
 import { api } from '../../api/client.ts'
 import { fieldFault } from '../../api/error-text.ts'
-import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
-import { Form } from '../../ui/form.tsx'
+import { Field, SelectInput, TextArea, TextInput } from '../../ui/forms/field.tsx'
+import { Form } from '../../ui/forms/form.tsx'
 import { Options } from '../parts/options.tsx'
 import { cronWords } from './cron-description.ts'
 import { RunTimes } from './run-times.tsx'
 import { localZone } from '#contract/accounts/preference-choices.ts'
 import { zoneName } from '../../format.ts'
-import { ZonePicker } from '../../ui/zone-picker.tsx'
+import { ZonePicker } from '../../ui/forms/zone-picker.tsx'
 
 const presets: Record<string, string> = {
   '0 * * * *': 'Every hour',

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { APIError } from '#sdk/errors.ts'
-import { Checkbox, Field, TextArea, TextInput } from '../../ui/field.tsx'
-import { Form } from '../../ui/form.tsx'
+import { Checkbox, Field, TextArea, TextInput } from '../../ui/forms/field.tsx'
+import { Form } from '../../ui/forms/form.tsx'
 import { scopeWords, type Scope } from './scope-presets.ts'
 
 export interface AppValues {

@@ -5,7 +5,7 @@ import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Field, SelectInput, TextInput } from '../../ui/forms/field.tsx'
 import { Reveal } from './reveal.tsx'
 
 /** Makes a link that lets one person in, and shows it once: the service sends no mail. */

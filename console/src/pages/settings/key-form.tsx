@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from 'react'
-import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
-import { Form } from '../../ui/form.tsx'
+import { Field, SelectInput, TextInput } from '../../ui/forms/field.tsx'
+import { Form } from '../../ui/forms/form.tsx'
 import { Options } from '../parts/options.tsx'
 import { presetOf, scopePresets, scopeWords, type Scope } from './scope-presets.ts'
 

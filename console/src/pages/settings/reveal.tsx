@@ -2,7 +2,7 @@ import { type ReactNode, useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Checkbox } from '../../ui/field.tsx'
+import { Checkbox } from '../../ui/forms/field.tsx'
 import { saveFile } from '../../ui/save-file.ts'
 import { UnsavedGuard } from '../parts/unsaved.tsx'
 

@@ -6,7 +6,7 @@ import { paths } from '../../paths.ts'
 import { titleOf } from '../../task-parts/input-text.ts'
 import { TaskBadge } from '../../task-parts/task-parts.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { SearchInput } from '../../ui/field.tsx'
+import { SearchInput } from '../../ui/forms/field.tsx'
 import { Time } from '../../ui/time.tsx'
 
 /** Tasks that are offered. */

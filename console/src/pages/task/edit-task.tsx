@@ -5,7 +5,7 @@ import { useAttachments, WithAttachments } from '../../task-parts/attachments.ts
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, TextArea } from '../../ui/field.tsx'
+import { Field, TextArea } from '../../ui/forms/field.tsx'
 import { editedFrom } from './task-trigger.tsx'
 import type { Task } from '../../task-parts/types.ts'
 

@@ -3,7 +3,7 @@ import { api } from '../../api/client.ts'
 import { useAttachments, WithAttachments } from '../../task-parts/attachments.tsx'
 import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { control } from '../../ui/field.tsx'
+import { control } from '../../ui/forms/field.tsx'
 import type { TaskLive } from './task-live.ts'
 
 /** Answers a task that waits for a person's words, with files where that helps. */

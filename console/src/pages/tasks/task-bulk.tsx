@@ -7,7 +7,7 @@ import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { paths } from '../../paths.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/confirm-dialog.tsx'
-import { Checkbox } from '../../ui/field.tsx'
+import { Checkbox } from '../../ui/forms/field.tsx'
 import type { Task } from '../../task-parts/types.ts'
 import { plural } from '../../format.ts'
 

@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api } from '../../api/client.ts'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
-import { Choices } from '../../ui/choices.tsx'
+import { Choices } from '../../ui/forms/choices.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { PageHeader } from '../../ui/page.tsx'

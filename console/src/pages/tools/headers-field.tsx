@@ -1,6 +1,6 @@
 import { Plus, X } from 'lucide-react'
 import { Button, IconButton } from '../../ui/button.tsx'
-import { TextInput } from '../../ui/field.tsx'
+import { TextInput } from '../../ui/forms/field.tsx'
 
 type Headers = readonly (readonly [name: string, value: string])[]
 

@@ -8,8 +8,8 @@ import {
   type TriggerSource,
 } from '#contract/doors/trigger-sources.ts'
 import { AgentField } from '../../agents/agent-picker.tsx'
-import { Field, SecretInput, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
-import { Form } from '../../ui/form.tsx'
+import { Field, SecretInput, SelectInput, TextArea, TextInput } from '../../ui/forms/field.tsx'
+import { Form } from '../../ui/forms/form.tsx'
 import { Options } from '../parts/options.tsx'
 
 /** What a form says; on a change without what stays. */

@@ -6,7 +6,7 @@ import { AgentPicker } from '../../agents/agent-picker.tsx'
 import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
 import { CopyId } from '../../ui/copy.tsx'
-import { Field, SelectInput, TextInput } from '../../ui/field.tsx'
+import { Field, SelectInput, TextInput } from '../../ui/forms/field.tsx'
 import type { Budget } from '#sdk/types.ts'
 
 /** How many of one's own keys can be chosen by name; others by their identifier. */

@@ -1,5 +1,5 @@
 import { formatCount } from '../../format.ts'
-import { Checkbox } from '../../ui/field.tsx'
+import { Checkbox } from '../../ui/forms/field.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
 import { useSearchText } from '../../search-state.ts'

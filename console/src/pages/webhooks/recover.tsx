@@ -4,7 +4,7 @@ import { api } from '../../api/client.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
-import { Field, SelectInput } from '../../ui/field.tsx'
+import { Field, SelectInput } from '../../ui/forms/field.tsx'
 import { tell } from '../../ui/toast.tsx'
 import { Options } from '../parts/options.tsx'
 const spans = { '1': 'the last hour', '24': 'the last day', '168': 'the last 7 days', '719': 'the last 30 days' }

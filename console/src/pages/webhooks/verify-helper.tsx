@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { Button } from '../../ui/button.tsx'
 import { CodeBlock } from '../../ui/copy.tsx'
-import { Field, SecretInput, TextArea } from '../../ui/field.tsx'
+import { Field, SecretInput, TextArea } from '../../ui/forms/field.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { verifyWebhook } from '#sdk/webhooks.ts'
 

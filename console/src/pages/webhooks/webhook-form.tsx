@@ -1,7 +1,7 @@
 import type { NewWebhook } from '#sdk/types.ts'
 import { useState } from 'react'
-import { Field, SelectInput, TextArea, TextInput } from '../../ui/field.tsx'
-import { Form } from '../../ui/form.tsx'
+import { Field, SelectInput, TextArea, TextInput } from '../../ui/forms/field.tsx'
+import { Form } from '../../ui/forms/form.tsx'
 import { Options } from '../parts/options.tsx'
 import { subscriptions } from '#contract/events/events.ts'
 

@@ -4,7 +4,7 @@ import { bounds } from '#contract/core/limits.ts'
 import type { ModelProvider } from '#sdk/types.ts'
 import { formatCount } from '../../../format.ts'
 import { Button, IconButton } from '../../../ui/button.tsx'
-import { Field, TextInput } from '../../../ui/field.tsx'
+import { Field, TextInput } from '../../../ui/forms/field.tsx'
 
 type Prices = NonNullable<ModelProvider['own']>['prices']
 type Price = Prices[string]

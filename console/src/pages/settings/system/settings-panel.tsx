@@ -1,10 +1,10 @@
 import type { Operations } from '#sdk/types.ts'
 import { useSearchState } from '../../../search-state.ts'
 import { DataTable, type Column } from '../../../ui/data-table.tsx'
-import { Checkbox } from '../../../ui/field.tsx'
+import { Checkbox } from '../../../ui/forms/field.tsx'
 import { Panel } from '../../../ui/page.tsx'
 import { Badge } from '../../../ui/status.tsx'
-import { TypedSearch } from '../../../ui/typed-search.tsx'
+import { TypedSearch } from '../../../ui/forms/typed-search.tsx'
 
 type Setting = NonNullable<Operations['getSystem']['result']['installation']>['settings'][number]
 

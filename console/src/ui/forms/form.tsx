@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { Button } from './button.tsx'
+import { Button } from '../button.tsx'
 
 /** A form that the button at its end sends. */
 export function Form({

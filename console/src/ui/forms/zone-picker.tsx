@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'react'
 import { localZone } from '#contract/accounts/preference-choices.ts'
-import { formatCount, zoneName, type TimeZone } from '../format.ts'
+import { formatCount, zoneName, type TimeZone } from '../../format.ts'
 import { Picker } from './picker.tsx'
 
 /** Names of today for some that browsers list by an earlier name of the place. */
