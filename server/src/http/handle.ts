@@ -13,6 +13,7 @@ import { authenticate, ForgedLease } from './access/authenticate.ts'
 import { authorizeRole, authorizeScope } from './access/authorize.ts'
 import { Overloaded, type Place } from './connection/admission.ts'
 import { checkSameOrigin } from './connection/cross-site.ts'
+import { largeBody_bytes, ownTurn } from './connection/own-turn.ts'
 import { actorOf } from './access/actor.ts'
 import { headersOfStored, renderProblem } from './error-formats.ts'
 import { toProblem } from './errors.ts'
@@ -142,6 +143,7 @@ async function serveAdmitted<O extends Operation, Loaded>(
 ): Promise<unknown> {
   const early = loadEarly(context, handlers, request)
   const principal = await identify(context, operation, request, reply)
+  if (Buffer.isBuffer(request.body) && request.body.length >= largeBody_bytes) await ownTurn()
   const raw = readRequest(operation, request)
   const loading: Loading = {
     params: request.params as Record<string, string>,
