@@ -18,7 +18,8 @@ const base = '/api/v1/projects/{project_id}/work'
 const common = {
   tag: 'Remote work',
   credentials: ['lease'],
-  scope: null,
+  // The scope of the credential that claimed the task.
+  scope: 'work:execute',
   bucket: 'work.lease',
   extension: true,
   params: { project_id: projectParameter },

@@ -71,7 +71,8 @@ const byLease = {
   params,
   method: 'POST',
   credentials: ['lease'],
-  scope: null,
+  // The scope of the credential that claimed the task.
+  scope: 'work:execute',
   bucket: 'work.lease',
   without_command: 'only a worker with the lease calls it',
   // Fenced by the lease, and safe to repeat without a key.

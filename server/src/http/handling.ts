@@ -17,8 +17,8 @@ export interface Loading {
   /** The caller and its address, for the audit log. */
   actor: Actor
   /**
-   * Counts this request as an open stream or wait of its credential until its connection closes. A stream is closed when
-   * its credential or role no longer allows it.
+   * Counts this request as an open stream or wait of its credential until its connection closes. It is closed when its
+   * credential or role no longer allows it.
    * @throws `rate_limit_exceeded` if the credential has too many open
    */
   occupy(): Promise<void>

@@ -276,19 +276,26 @@ const lookups: Record<
       ) m on true
       where s.secret_hash = ${hashOf(secret)} and s.expires_at > now() and s.idle_expires_at > now()`
   },
-  // Whether the lease still holds is checked under the task's lock. It ends with the key that claimed it.
+  // Whether the lease still holds is checked under the task's lock. It ends with the credential that claimed it, and has
+  // its scopes; a cookie has those of the role.
   lease({ sql }, presented) {
     if (presented.kind !== 'lease') return undefined
     const hash = hashOf(presented.token)
     return () => sql.fragment`
-      select 'ok' as state, w.lease_id as credential_id, w.lease_id as subject, w.claimed_by as user_id, p.org_id, m.role, '{}'::text[] as scopes,
+      select 'ok' as state, w.lease_id as credential_id, w.lease_id as subject, w.claimed_by as user_id, p.org_id, m.role,
+        case when k.id is not null then k.scopes when s.id is not null then '{work:execute}'
+          else array(select scope from unnest(g.scopes) scope where scope = any(c.scopes)) end as scopes,
         jsonb_build_object('task_id', w.task_id, 'project_id', w.project_id, 'attempt', w.attempt) as lease
       from work w
       join project p on p.id = w.project_id
       join member m on m.org_id = p.org_id and m.user_id = w.claimed_by
       join app_user u on u.id = w.claimed_by and u.disabled_at is null
-      where w.lease_hash = ${hash}
-        and not exists (select from api_key k where k.id = w.credential_id and (k.revoked_at is not null or k.expires_at <= now()))`
+      left join api_key k on k.id = w.credential_id and k.revoked_at is null
+        and (k.expires_at is null or k.expires_at > now())
+      left join oauth_grant g on g.id = w.credential_id and g.expires_at > now()
+      left join oauth_client c on c.client_id = g.client_id
+      left join session s on s.id = w.credential_id and s.expires_at > now() and s.idle_expires_at > now()
+      where w.lease_hash = ${hash} and coalesce(k.id, g.id, s.id) is not null`
   },
 }
 

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { makeKey, makePerson, makeSession, makeToken, ownerOf, type Person } from '../../../test/actors.ts'
-import { type TestService } from '../../../test/harness.ts'
+import { eventually, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
+import type { Principal } from './principal.ts'
+import { guardStreams } from './stream-rights.ts'
 
 let test: TestService
 let path: string
@@ -132,12 +137,65 @@ describe('an open stream', { timeout: 60_000, concurrency: true }, () => {
     )
   })
 
-  it('an open stream stays open when its key is rotated, or the role is lowered to one that may still read', async () => {
+  it('an open stream is closed when the secret of its key was replaced and no longer works', async () => {
+    const made = await member()
+    await expectCut(
+      made,
+      [true, false, false],
+      () => test.sql`update api_key set hash = sha256('a new secret'::bytea) where id = ${made.id}`,
+    )
+  })
+
+  it('an open stream is closed when its app loses the scope', async () => {
+    const made = await member()
+    const app = { name: 'Reader', redirect_uris: ['https://app.example/cb'], scopes: ['read'] }
+    const { client_id } = (await test.send('POST', '/api/v1/auth/oauth-clients', { body: app })).body
+    await test.sql`update oauth_grant set client_id = ${client_id} where id = ${made.grant_id}`
+    await expectCut(made, [false, true, false], () =>
+      test.send('PUT', `/api/v1/auth/oauth-clients/${client_id}`, { body: { scopes: ['projects:read'] } }),
+    )
+  })
+
+  it('an open stream for administrators is closed when its reader is one no longer', async () => {
+    const person = await makePerson(test, 'admin', ownerOf(test).org_id)
+    const { id, cookie } = await makeSession(test, person)
+    const response = new ServerResponse(new IncomingMessage(new Socket()))
+    response.assignSocket(new Socket())
+    const principal: Principal = {
+      ...{ ...person, kind: 'session', credential_id: id, subject: person.user_id },
+      scopes: ['admin'],
+    }
+    const exporting = { scope: 'organizations:read', administrators: true } as const
+    guardStreams(test.sql).guard(principal, exporting, { cookie }, response)
+    const closed = once(response, 'close')
+    await test.sql`update member set role = 'member' where user_id = ${person.user_id}`
+    await closed
+  })
+
+  it('a waiting request is cut off without its response when its key is revoked', async () => {
+    const made = await member()
+    const config = { model: 'builtin/echo', runtime: { kind: 'remote', queue: 'nobody' } }
+    const agents = path.replace('events/stream', 'agents')
+    const agent = (await test.send('POST', agents, { body: { name: 'remote', config } })).body
+    const task = (await test.send('POST', `${agents}/${agent.id}/tasks`, { body: { input: 'Hello.' } })).body
+    const at = new URL(path.replace('events/stream', `tasks/${task.id}?wait=60`), test.url)
+    const waiting = assert.rejects(fetch(at, { headers: made.headers[0]! }))
+    await eventually(async () => {
+      const open = await test.sql`select 1 from api_key_usage where key_id = ${made.id}`
+      return open.length > 0
+    })
+    await test.send('DELETE', `/api/v1/auth/organization/api-keys/${made.id}`)
+    await waiting
+  })
+
+  it('an open stream stays open while the replaced secret of its key works, or the role is lowered to one that may still read', async () => {
     const made = await member()
     const other = await member()
     const streams = await Promise.all(made.headers.map(open))
     await test.sql`update member set role = 'viewer' where user_id = ${made.user_id}`
-    await test.sql`update api_key set hash = sha256('another'::bytea) where id = ${made.id}`
+    await test.sql`
+      update api_key set hash = sha256('another'::bytea), previous_hash = hash, previous_expires_at = now() + interval '1 hour'
+      where id = ${made.id}`
     // A stream that the same check closes shows that the check has run.
     await expectCut(other, [true, true, true], () => test.send('DELETE', `/api/v1/auth/members/${other.user_id}`))
     assert.deepEqual(

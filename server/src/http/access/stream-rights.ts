@@ -1,25 +1,35 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { Operation } from '#contract/core/operation.ts'
-import { hasScope, roleAllows, type Role } from '#contract/core/scopes.ts'
+import { hasScope, isAdministrator, roleAllows, type Role } from '#contract/core/scopes.ts'
+import { hashOf } from '../../platform/crypto/hash-of.ts'
 import { LiveList } from '../../platform/memory/live-list.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
+import { presentedCredential } from './authenticate.ts'
 import type { Principal } from './principal.ts'
 
-/** Interval of the checks: the longest time that a stream continues after its reader lost the right to it. */
+/** Interval of the checks: the longest time that a stream or wait continues after its reader lost the right to it. */
 const check_ms = 5000
 
 /**
- * Ends streams whose readers have lost the right to read them, because a stream is one request and may last for days.
+ * Ends streams and waits whose readers have lost the right to read them, because a stream is one request and may last
+ * for days.
  */
 export interface StreamRights {
-  /** Guards a response until its connection closes. */
-  guard(principal: Principal, operation: Pick<Operation, 'scope'>, response: ServerResponse): void
+  /** Guards the response of a request with these headers until its connection closes. */
+  guard(
+    principal: Principal,
+    operation: Guarded['operation'],
+    headers: IncomingHttpHeaders,
+    response: ServerResponse,
+  ): void
 }
 
 interface Guarded {
   response: ServerResponse
   principal: Principal
-  operation: Pick<Operation, 'scope'>
+  operation: Pick<Operation, 'scope' | 'administrators'>
+  /** SHA-256 in hexadecimal of the sent secret of a key, which ends before the key if the key is rotated. */
+  key_hash: string | null
 }
 
 /**
@@ -32,12 +42,8 @@ export function guardStreams(sql: Sql): StreamRights {
   let timer: NodeJS.Timeout | undefined
 
   const check = async (): Promise<void> => {
-    // A waiting request without any response yet gets one within a minute.
-    const streams = open.values().filter(({ response }) => response.headersSent)
-    const rights = await findRights(
-      sql,
-      streams.map(({ principal }) => principal),
-    ).catch(() => undefined)
+    const streams = open.values()
+    const rights = await findRights(sql, streams).catch(() => undefined)
     if (!rights) return
     for (const stream of streams) if (!isAllowed(stream, rights)) stream.response.destroy()
   }
@@ -51,9 +57,11 @@ export function guardStreams(sql: Sql): StreamRights {
   }
 
   return {
-    guard(principal, operation, response) {
+    guard(principal, operation, headers, response) {
       if (response.destroyed) return
-      const place = open.add({ response, principal, operation })
+      const key = presentedCredential(headers, () => ({}))
+      const key_hash = key?.kind === 'api_key' ? hashOf(key.key).toString('hex') : null
+      const place = open.add({ response, principal, operation, key_hash })
       response.once('close', () => open.remove(place))
       next()
     },
@@ -63,32 +71,51 @@ export function guardStreams(sql: Sql): StreamRights {
 /** The current rights of a credential. */
 interface Right {
   role: Role
-  /** Of a key, whose scopes may change; null for other credentials, whose scopes do not change. */
+  /** The current scopes of a key; those of the app of a token; null for a cookie. */
   scopes: string[] | null
 }
 
-const nameOf = ({ kind, credential_id, org_id }: Pick<Principal, 'kind' | 'credential_id' | 'org_id'>): string =>
-  `${kind} ${credential_id} ${org_id}`
+/** Identifies a credential in the rows of the check. */
+type Asked = Pick<Principal, 'kind' | 'credential_id' | 'org_id'> & Pick<Guarded, 'key_hash'>
 
-function isAllowed({ principal, operation: { scope } }: Guarded, rights: Map<string, Right>): boolean {
-  const right = rights.get(nameOf(principal))
+const nameOf = ({ kind, credential_id, org_id, key_hash }: Asked): string =>
+  `${kind} ${credential_id} ${org_id} ${key_hash}`
+
+function isAllowed({ principal, operation, key_hash }: Guarded, rights: Map<string, Right>): boolean {
+  const right = rights.get(nameOf({ ...principal, key_hash }))
+  if (!right || (operation.administrators && !isAdministrator(right.role))) return false
   return (
-    right !== undefined &&
-    (scope === null || (hasScope(right.scopes ?? principal.scopes, scope) && roleAllows(right.role, scope)))
+    operation.scope === null ||
+    (hasScope(scopesNow(principal, right), operation.scope) && roleAllows(right.role, operation.scope))
   )
 }
 
-/** The rights of those credentials that are still valid, by kind, id and organization. */
-async function findRights(sql: Sql, principals: Principal[]): Promise<Map<string, Right>> {
-  const asked = principals.map(({ kind, credential_id, org_id, user_id }) => ({ kind, credential_id, org_id, user_id }))
-  const rows = await sql<Right & Pick<Principal, 'kind' | 'credential_id' | 'org_id'>>`
-    select distinct a.kind, a.credential_id, a.org_id, m.role, k.scopes
-    from jsonb_to_recordset(${jsonb(asked)}::jsonb) as a(kind text, credential_id text, org_id text, user_id text)
+/** A token has no scope that was removed from its app since (decision D81). */
+function scopesNow({ kind, scopes }: Principal, right: Right): string[] {
+  return kind === 'token' ? scopes.filter((scope) => right.scopes?.includes(scope)) : (right.scopes ?? scopes)
+}
+
+/** The rights of those credentials that are still valid, by kind, id, organization and secret. */
+async function findRights(sql: Sql, streams: Guarded[]): Promise<Map<string, Right>> {
+  const asked = streams.map(({ principal: { kind, credential_id, org_id, user_id }, key_hash }) => ({
+    kind,
+    credential_id,
+    org_id,
+    user_id,
+    key_hash,
+  }))
+  const rows = await sql<Right & Asked>`
+    select distinct a.kind, a.credential_id, a.org_id, a.key_hash, m.role, coalesce(k.scopes, c.scopes) as scopes
+    from jsonb_to_recordset(${jsonb(asked)}::jsonb)
+      as a(kind text, credential_id text, org_id text, user_id text, key_hash text)
     join member m on m.org_id = a.org_id and m.user_id = a.user_id
     join app_user u on u.id = a.user_id and u.disabled_at is null
     left join api_key k on a.kind = 'api_key' and k.id = a.credential_id and k.revoked_at is null
       and (k.expires_at is null or k.expires_at > now())
+      and (k.hash = decode(a.key_hash, 'hex')
+        or (k.previous_hash = decode(a.key_hash, 'hex') and k.previous_expires_at > now()))
     left join oauth_grant g on a.kind = 'token' and g.id = a.credential_id and g.expires_at > now()
+    left join oauth_client c on c.client_id = g.client_id
     left join session s on a.kind = 'session' and s.id = a.credential_id
       and s.expires_at > now() and s.idle_expires_at > now()
     where coalesce(k.id, g.id, s.id) is not null`

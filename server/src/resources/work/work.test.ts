@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { makeKey, makePerson, makeSession, makeToken, ownerOf, type Credential } from '../../../test/actors.ts'
 import { eventually, type TestService } from '../../../test/harness.ts'
 import { shareTestService } from '../../../test/shared-service.ts'
 import { createProject } from '../../../test/fixtures.ts'
@@ -239,6 +240,44 @@ describe('remote work', () => {
     const { token } = claimed.body.work.lease
     await test.send('DELETE', `/api/v1/auth/api-keys/${made.body.id}`)
     assert.deepEqual((await ask(token, 'heartbeat')).body.error.code, 'lease_lost')
+  })
+
+  it('remote work ends the leases of a token whose grant is revoked, and of a cookie whose user signs out', async () => {
+    const agent = await makeAgent()
+    const person = ownerOf(test)
+    const claimWith = async (credential: Credential): Promise<string> => {
+      await give(agent.id)
+      const body = { queues: [agent.queue], wait: 20 }
+      const claimed = await test.send('POST', `${base}/work/claim`, { ...credential, body })
+      assert.equal(claimed.status, 200, JSON.stringify(claimed.body))
+      const { token } = claimed.body.work.lease
+      assert.equal((await ask(token, 'heartbeat')).status, 200)
+      return token
+    }
+    const { cookie } = await makeSession(test, person)
+    const { token, grant_id } = await makeToken(test, person, ['work:execute'])
+    const ofToken = await claimWith({ token })
+    const ofCookie = await claimWith({ cookie })
+    await test.send('DELETE', `/api/v1/auth/sessions/${grant_id}`, { cookie })
+    assert.deepEqual((await ask(ofToken, 'heartbeat')).body.error.code, 'lease_lost')
+    await test.send('POST', '/api/v1/auth/logout', { cookie })
+    assert.deepEqual((await ask(ofCookie, 'heartbeat')).body.error.code, 'lease_lost')
+  })
+
+  it('remote work is refused to a lease whose key loses the scope, or whose user may only view', async () => {
+    const agent = await makeAgent()
+    await give(agent.id)
+    const person = await makePerson(test, 'member', test.owner.org_id)
+    const { id, key } = await makeKey(test, person, ['work:execute'])
+    const body = { queues: [agent.queue], wait: 20 }
+    const { token } = (await test.send('POST', `${base}/work/claim`, { key, body })).body.work.lease
+    await test.sql`update member set role = 'viewer' where user_id = ${person.user_id}`
+    const asViewer = await ask(token, 'complete', { output: { content: 'Done.' } })
+    assert.deepEqual([asViewer.status, asViewer.body.error.code], [403, 'insufficient_permissions'])
+    assert.match(asViewer.body.error.message, /role viewer/)
+    await test.sql`update api_key set scopes = '{agents:read}' where id = ${id}`
+    const narrowed = await ask(token, 'complete', { output: { content: 'Done.' } })
+    assert.deepEqual([narrowed.status, narrowed.body.error.required_scopes], [403, ['work:execute']])
   })
 
   it('remote work is claimed only from the queues of a key, and new keys cannot have other queues', async () => {
