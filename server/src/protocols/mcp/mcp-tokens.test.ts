@@ -50,4 +50,10 @@ describe('tokens for /mcp', () => {
     const other = await oauth.ask(client, { scope, resource: 'https://other.example.com/mcp' })
     assert.equal(new URL(other.headers.get('location')!).searchParams.get('error'), 'invalid_target')
   })
+
+  it('an authorization for two resources is refused, because its user would decide about one', async () => {
+    const url = oauth.authorizeUrl(client, { scope, resource: `${service.url}/mcp` })
+    const two = await fetch(`${url}&${new URLSearchParams({ resource: service.url })}`, { redirect: 'manual' })
+    assert.equal(new URL(two.headers.get('location')!).searchParams.get('error'), 'invalid_target')
+  })
 })

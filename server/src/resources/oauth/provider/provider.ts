@@ -110,7 +110,11 @@ function configuration({ issuer, store, signing_key, cookie_secrets, renderError
         enabled: true,
         defaultResource: (_ctx, _client, oneOf) => oneOf,
         useGrantedResource: async () => true,
-        getResourceServerInfo: (_ctx, resource) => resourceServer(issuer, resource),
+        getResourceServerInfo: (ctx, resource) => {
+          // A grant has one resource, which the user sees.
+          if (Array.isArray(ctx.oidc.params?.resource)) throw new errors.InvalidTarget()
+          return resourceServer(issuer, resource)
+        },
       },
       dPoP: off,
       pushedAuthorizationRequests: off,
