@@ -144,14 +144,21 @@ export function grantableScopes(principal: Principal, wanted: readonly Scope[]):
 }
 
 /** The queues of a new key: a subset of those of the calling key. Default: those of the calling key. */
-function grantableQueues({ queues: own }: Principal, wanted: readonly string[] | undefined): string[] | undefined {
-  if (wanted === undefined) return own
-  const closed = wanted.filter((queue) => own && !own.includes(queue))
-  if (closed.length > 0)
-    throw new Problem('insufficient_permissions', undefined, {
-      message: `The calling key may not claim from ${closed.join(', ')}.`,
-    })
+function grantableQueues(principal: Principal, wanted: readonly string[] | undefined): string[] | undefined {
+  if (wanted === undefined) return principal.queues
+  requireQueues(principal, wanted)
   return [...new Set(wanted)]
+}
+
+/** Throws 403 unless the calling key may claim from these queues; undefined stands for all. */
+export function requireQueues({ queues: own }: Principal, wanted: readonly string[] | undefined): void {
+  const closed = own && wanted?.filter((queue) => !own.includes(queue))
+  if (!own || closed?.length === 0) return
+  throw new Problem('insufficient_permissions', undefined, {
+    message: closed
+      ? `The calling key may not claim from ${closed.join(', ')}.`
+      : `The calling key may claim only from ${own.join(', ')}.`,
+  })
 }
 
 function holds(principal: Principal, scope: Scope): boolean {

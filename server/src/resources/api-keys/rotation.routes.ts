@@ -6,7 +6,7 @@ import { recordAudit } from '../../events/audit/audit.ts'
 import { handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { newApiKey } from './api-keys.queries.ts'
-import { grantableScopes, requireApiKey } from './api-keys.routes.ts'
+import { grantableScopes, requireApiKey, requireQueues } from './api-keys.routes.ts'
 import { rotateApiKey } from './rotation.queries.ts'
 
 /** Route that rotates the secret of a key. */
@@ -14,8 +14,11 @@ export function apiKeyRotationRoutes(app: FastifyInstance, http: HttpContext): v
   handle(app, http, operation, {
     load: ({ sql, principal, params }) => requireApiKey(sql, principal, params.key_id ?? ''),
     run: async ({ sql, principal, body, loaded, actor }) => {
-      // The caller gets the secret, so it needs all scopes of the key (decision D53).
-      if (principal.credential_id !== loaded.id) grantableScopes(principal, loaded.scopes as Scope[])
+      // The caller gets the secret, so it needs all scopes and queues of the key (decision D53).
+      if (principal.credential_id !== loaded.id) {
+        grantableScopes(principal, loaded.scopes as Scope[])
+        requireQueues(principal, loaded.queues)
+      }
       const { overlap_seconds = 86_400 } = body
       const key = newApiKey()
       const row = await sql.begin(async (tx) => {

@@ -165,6 +165,21 @@ describe('who rotates which key', () => {
     assert.equal((await rotate(powerful.id, { cookie })).status, 200)
   })
 
+  it('another key can be rotated only by a caller with all of its queues', async () => {
+    const person = await newUser()
+    const make = async (queues?: string[]): Promise<{ id: string; key: string }> => {
+      const body = { name: 'worker', scopes: ['work:execute', 'api_keys:write'], ...(queues && { queues }) }
+      return (await test.send('POST', path, { key: person.key, body })).body
+    }
+    const [narrow, same, other, every] = [await make(['a']), await make(['a']), await make(['a', 'b']), await make()]
+    assert.equal((await rotate(same.id, narrow)).status, 200)
+    assert.equal((await rotate(narrow.id, every)).status, 200)
+    for (const { id } of [other, every]) {
+      const { status, body } = await rotate(id, narrow)
+      assert.deepEqual([status, body.error.code], [403, 'insufficient_permissions'])
+    }
+  })
+
   it('a user whose role was lowered cannot regain the old scopes by rotating another key', async () => {
     const owner = await makePerson(test)
     const person = await makePerson(test, 'admin', owner.org_id)
