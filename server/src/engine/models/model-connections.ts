@@ -1,10 +1,12 @@
-import { pipeline, type Readable, type Transform } from 'node:stream'
+import { pipeline, Transform, type Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { exchange, type Incoming } from '../../platform/egress/exchange.ts'
 import { keepConnections } from '../../platform/egress/kept-connections.ts'
 import { openUpstream, type UpstreamConnection } from '../../platform/egress/connect.ts'
 import { ModelError, type NetworkUse } from './model.ts'
 import { ProviderRefusal, statusOfErrorBody } from './model-errors.ts'
+import { answerTooLong, callLimits } from './model-watch.ts'
+import { eventMax, eventTooLong } from './providers/event-bound.ts'
 import type { ProviderNetwork, ReadBody } from './providers/adapter.ts'
 import { readUpTo } from '../../platform/read-up-to.ts'
 
@@ -160,17 +162,37 @@ function decoderOf({ headers }: Incoming): (() => Transform) | undefined {
 /** The decompressed body: some servers compress although they are asked not to. */
 function plain(answer: Incoming): Readable {
   const decoder = decoderOf(answer)
-  // An error of either stream reaches the last one.
-  return decoder ? pipeline(answer.stream(), decoder(), () => {}) : answer.stream()
+  // An error of any stream reaches the last one.
+  return decoder ? pipeline(answer.stream(), decoder(), bounded(callLimits.bytesMax), () => {}) : answer.stream()
 }
 
-/** A body as a web stream. A body that is cut off fails like in `fetch`. */
+/**
+ * Fails with `ModelError` after so many bytes. The watch of a call counts the bytes of the network, of which a thousand
+ * times as many may be unpacked.
+ */
+function bounded(bytesMax: number): Transform {
+  let bytes = 0
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length
+      if (bytes > bytesMax) done(answerTooLong(bytesMax))
+      else done(null, chunk)
+    },
+  })
+}
+
+/**
+ * A body as a web stream. A body that is cut off fails like in `fetch`; one with too long an event fails, because the
+ * libraries collect an event in memory however long it is.
+ */
 function webStream(body: Readable): ReadableStream<Uint8Array> {
   let isOver = false
+  const event = measureEvents()
   return new ReadableStream({
     start(controller) {
       body.on('data', (chunk: Buffer) => {
         if (isOver) return
+        if (event.bytesAfter(chunk) > eventMax) return void body.destroy(eventTooLong())
         controller.enqueue(chunk)
         if ((controller.desiredSize ?? 0) <= 0) body.pause()
       })
@@ -178,7 +200,7 @@ function webStream(body: Readable): ReadableStream<Uint8Array> {
         if (!isOver) controller.close()
       })
       body.on('error', (cause) => {
-        if (!isOver) controller.error(new TypeError('terminated', { cause }))
+        if (!isOver) controller.error(cause instanceof ModelError ? cause : new TypeError('terminated', { cause }))
         isOver = true
       })
     },
@@ -189,6 +211,24 @@ function webStream(body: Readable): ReadableStream<Uint8Array> {
     },
   })
 }
+
+/** Counts the bytes of the unfinished event of a stream. A blank line ends an event. */
+function measureEvents(): { bytesAfter(chunk: Buffer): number } {
+  let bytes = 0
+  // The blank line may begin in the chunk before.
+  let before: Buffer = Buffer.alloc(0)
+  return {
+    bytesAfter(chunk) {
+      const seen = Buffer.concat([before, chunk])
+      const end = Math.max(...blankLines.map((line) => seen.lastIndexOf(line)))
+      bytes = end < 0 ? bytes + chunk.length : seen.length - end
+      before = seen.subarray(-3)
+      return bytes
+    },
+  }
+}
+
+const blankLines = ['\n\n', '\r\n\r\n', '\r\r']
 
 /**
  * Some servers send errors with status 200, and a wrong base URL often answers with a web page. A body with an error

@@ -54,11 +54,13 @@ interface ProviderMessage {
  * provider's, for the message. The error has the provider's message, but neither the request nor its headers.
  */
 export function toModelError(error: unknown, name: string): ModelError {
-  if (error instanceof ModelError) return error
+  const links = chain(error)
+  // A library may wrap an error of the response's body in its own.
+  const own = links.find((link) => link instanceof ModelError)
+  if (own) return own
   const said = readProviderMessage(error)
   if (said.status !== undefined && said.status >= 300) return byStatus(said, said.status, name)
 
-  const links = chain(error)
   const isOne = (...names: string[]): boolean => links.some((link) => names.includes(link.name))
   if (isOne('AI_JSONParseError', 'AI_TypeValidationError', 'ProtocolViolation')) {
     return fail('provider_bad_answer', `The response of ${name} violates its protocol.`)

@@ -52,7 +52,7 @@ export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () =
     if (now_bytes !== bytes) heard_ms = now_ms
     bytes = now_bytes
     if (bytes > limits.bytesMax) {
-      return new ModelError('provider_bad_answer', `The answer exceeds ${limits.bytesMax} bytes.`, { retryable: false })
+      return answerTooLong(limits.bytesMax)
     }
     if (now_ms - started_ms >= limits.total_ms) return late(`The call took longer than ${seconds(limits.total_ms)}.`)
     if (!hasStarted && now_ms - started_ms >= limits.start_ms) {
@@ -82,6 +82,11 @@ export function watchCall(limits: CallLimits, caller: AbortSignal, bytesIn: () =
       unlink()
     },
   }
+}
+
+/** The error of an answer with more than so many bytes. */
+export function answerTooLong(bytesMax: number): ModelError {
+  return new ModelError('provider_bad_answer', `The answer exceeds ${bytesMax} bytes.`, { retryable: false })
 }
 
 function late(message: string): ModelError {

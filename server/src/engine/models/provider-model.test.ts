@@ -293,6 +293,25 @@ it('a compressed response is read although no compression was requested', async 
   }
 })
 
+for (const kind of providerKinds) {
+  it(`a compressed answer of kind ${kind} that unpacks to far more than it sends ends at the bound of uncompressed answers`, async (t) => {
+    const answers = {
+      'exceeds 67108864 bytes': `: ${'x'.repeat(1024 * 1024)}\n\n`.repeat(65),
+      'longer than 8388608 characters': `data: ${'x'.repeat(9 * 1024 * 1024)}`,
+    }
+    for (const [message, answer] of Object.entries(answers)) {
+      const { url } = await startLocalServer(t, (_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
+        response.end(gzipSync(answer, { level: 1 }))
+      })
+      await assert.rejects(
+        makeModel(kind, `${url}/v1`).call(ask()),
+        failsWith('provider_bad_answer', false, (error) => error.message.includes(message)),
+      )
+    }
+  })
+}
+
 it('a server that counts no tokens has a usage of zero', async () => {
   server.next({ do: 'answer', text: 'Hi', usage: null })
   assert.deepEqual((await makeModel('openai_compatible', server.base_url).call(ask())).usage, {

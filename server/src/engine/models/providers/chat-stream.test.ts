@@ -263,4 +263,25 @@ describe('a stream of Chat Completions', () => {
       (error) => error instanceof ModelError && error.code === 'provider_bad_answer' && !error.retryable,
     )
   })
+
+  it('an answer whose tool calls never get a name ends at a bound', async () => {
+    const eventOf = (call: object): string =>
+      `data: ${JSON.stringify({ choices: [{ delta: { tool_calls: [call] } }] })}\n\n`
+    const long = eventOf({ index: 0, function: { arguments: 'x'.repeat(1024 * 1024) } }).repeat(5)
+    const many = Array.from({ length: 1001 }, (_, index) => eventOf({ index, function: { arguments: '' } })).join('')
+    for (const events of [long, many]) {
+      const { ours } = await bothModels([Buffer.from(events)])
+      await assert.rejects(
+        ours.stream(hello, () => {}),
+        (error) => error instanceof ModelError && error.code === 'provider_bad_answer' && !error.retryable,
+      )
+    }
+  })
+
+  it('a finish reason that is the name of a member of all objects is read like any unknown one', async () => {
+    const { ours } = await bothModels([
+      Buffer.from('data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"constructor"}]}\n\n'),
+    ])
+    assert.match(JSON.stringify(await partsOf(ours)), /"finishReason":\{"unified":"other","raw":"constructor"\}/)
+  })
 })

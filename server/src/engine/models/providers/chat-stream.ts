@@ -3,11 +3,9 @@ import { isObject } from '#contract/core/merge-patch.ts'
 import { ModelError } from '../model.ts'
 import type { ReadBody, StreamPart } from './adapter.ts'
 import { type ChatChunk, type ChatDelta, type ChatToolCall, type ChatUsage, readChunk } from './chat-chunk.ts'
+import { eventMax, eventTooLong } from './event-bound.ts'
 
 export type { ChatToolCall } from './chat-chunk.ts'
-
-/** Maximum characters of one event of a stream. */
-const eventCharsMax = 8 * 1024 * 1024
 
 export interface ChatStreamReading {
   take: (part: StreamPart) => void
@@ -23,7 +21,7 @@ export interface ChatStreamReading {
 export async function readChatStream(readBody: ReadBody, reading: ChatStreamReading): Promise<void> {
   const reader = new ChatStreamReader(reading)
   const parser = createParser({
-    maxBufferSize: eventCharsMax,
+    maxBufferSize: eventMax,
     onEvent: ({ data }) => {
       if (data === '[DONE]') return
       const chunk = readChunk(data)
@@ -31,20 +29,16 @@ export async function readChatStream(readBody: ReadBody, reading: ChatStreamRead
       else reading.take({ type: 'error', error: chunk.error })
     },
     onError: (error) => {
-      if (error.type === 'max-buffer-size-exceeded')
-        throw new ModelError(
-          'provider_bad_answer',
-          `An event of the answer is longer than ${eventCharsMax} characters.`,
-          {
-            retryable: false,
-          },
-        )
+      if (error.type === 'max-buffer-size-exceeded') throw eventTooLong()
     },
   })
   const decoder = new TextDecoder()
   await readBody((bytes) => parser.feed(decoder.decode(bytes, { stream: true })))
   reader.end()
 }
+
+/** Maximum number of calls whose name has not arrived yet, and of characters of their arguments together. */
+const unnamedMax = { calls: 1000, characters: 4 * 1024 * 1024 }
 
 /** A tool call whose name has not arrived yet. */
 type UnnamedCall = Omit<ChatToolCall, 'function'> & { index: number; arguments: string }
@@ -57,6 +51,7 @@ class ChatStreamReader {
   readonly #calls: ChatStreamReading['calls']
   /** Calls whose name has not arrived yet, by index. */
   readonly #unnamed = new Map<number, UnnamedCall>()
+  #unnamed_characters = 0
   readonly #named = new Set<number>()
   #open: 'text' | 'reasoning' | undefined
   #hasMetadata = false
@@ -128,12 +123,22 @@ class ChatStreamReader {
     this.#unnamed.set(index, known)
     known.id ??= id ?? null
     known.extra_content ??= extra_content ?? null
-    known.arguments += call.function.arguments ?? ''
+    this.#hold(known, call.function.arguments ?? '')
     const { name } = call.function
     if (!isGiven(name)) return
     this.#unnamed.delete(index)
+    this.#unnamed_characters -= known.arguments.length
     this.#named.add(index)
     this.#forward(known, name)
+  }
+
+  #hold(call: UnnamedCall, given: string): void {
+    call.arguments += given
+    this.#unnamed_characters += given.length
+    if (this.#unnamed.size > unnamedMax.calls || this.#unnamed_characters > unnamedMax.characters)
+      throw new ModelError('provider_bad_answer', 'The answer has too many or too long tool calls without a name.', {
+        retryable: false,
+      })
   }
 
   #forward({ arguments: given, ...call }: UnnamedCall, name?: string): void {
@@ -161,7 +166,7 @@ function textOf(part: unknown): string {
 
 function finishReason(raw: string, hasRefusal: boolean): FinishReason {
   if (raw === 'stop') return hasRefusal ? 'content-filter' : 'stop'
-  return finishReasons[raw] ?? 'other'
+  return Object.hasOwn(finishReasons, raw) ? finishReasons[raw]! : 'other'
 }
 
 type FinishReason = Extract<StreamPart, { type: 'finish' }>['finishReason']['unified']
