@@ -43,10 +43,10 @@ export async function cancelTask(
   if (isFinished(status)) return { result: { outcome: 'finished', status }, published: [], interrupts: [] }
   const below = await cancelBelow(tx, queue, task_id, request)
   if (status === 'running' && task.worker_id !== null && request.mode === 'force') {
-    const change = await forced(tx, task, request)
+    const changes = await cutShort(tx, [await forced(tx, task, request)])
     return {
       result: { outcome: 'canceled', status: 'canceled', is_new: true },
-      published: [...below.published, ...(await applyChanges(tx, queue, [change]))],
+      published: [...below.published, ...(await applyChanges(tx, queue, changes))],
       interrupts: [...below.interrupts, task_id],
     }
   }
@@ -68,7 +68,8 @@ export async function cancelTask(
     }
   }
   const receipt = await readReceipt(tx, task_id)
-  const published = await applyChanges(tx, queue, [{ ...canceled(task, request, receipt), job: { kind: 'forget' } }])
+  const changes = await cutShort(tx, [{ ...canceled(task, request, receipt), job: { kind: 'forget' } }])
+  const published = await applyChanges(tx, queue, changes)
   return {
     result: { outcome: 'canceled', status: 'canceled', is_new: true },
     published: [...below.published, ...published],
@@ -101,7 +102,7 @@ async function cancelBelow(
       if (!task.cancel) changes.push(requested(task, request))
     } else changes.push({ ...canceled(task, request, await readReceipt(tx, task.id)), job: { kind: 'forget' } })
   }
-  return { published: await applyChanges(tx, queue, changes), interrupts, isOpen }
+  return { published: await applyChanges(tx, queue, await cutShort(tx, changes)), interrupts, isOpen }
 }
 
 /** The request to a running task's worker to cancel it. */
@@ -133,21 +134,44 @@ export function canceled(
 
 /** The end of a task by force: later writes of its worker are rejected. */
 export async function forced(tx: Sql, task: LockedTask, request: CancelRequest): Promise<TaskChange> {
-  const { events = [], ...end } = canceled(task, request, await readReceipt(tx, task.id), { forced: true })
-  return { ...end, events: [...(await cutShort(tx, task.id)), ...events], job: { kind: 'end' } }
+  const end = canceled(task, request, await readReceipt(tx, task.id), { forced: true })
+  return { ...end, job: { kind: 'end' } }
 }
 
-/** The events that discard the message of a model call that was in progress. */
-export async function cutShort(tx: Sql, task_id: string): Promise<NonNullable<TaskChange['events']>> {
-  const [step] = await tx<Pick<Step, 'id' | 'index' | 'type' | 'name'> & { message_id: string }>`
-    select id, index, type, name, input->>'message_id' as message_id from task_step
-    where task_id = ${task_id} and type = 'model_call' and status = 'started'`
-  if (!step) return []
-  const { id, index, type, name, message_id } = step
-  return [
-    { type: 'message.discarded', data: { message_id, step_id: id } },
-    { type: 'step.failed', data: { step_id: id, index, type, name, error: taskEnded, will_retry: false } },
-  ]
+/**
+ * The changes, where those that end a task without its run first discard the message of a model call in progress: a
+ * worker that died or lost the task has left it open.
+ */
+export async function cutShort(tx: Sql, changes: readonly TaskChange[]): Promise<TaskChange[]> {
+  const ended = changes.filter(({ task, status }) => status && isFinished(status) && task.started_at !== null)
+  if (ended.length === 0) return [...changes]
+  const cut = await listCutShort(
+    tx,
+    ended.map(({ task }) => task.id),
+  )
+  return changes.map((change) => {
+    const events = ended.includes(change) ? cut.get(change.task.id) : undefined
+    return events ? { ...change, events: [...events, ...(change.events ?? [])] } : change
+  })
+}
+
+/** The events, by task, that discard the messages of model calls in progress. */
+export async function listCutShort(
+  tx: Sql,
+  task_ids: readonly string[],
+): Promise<Map<string, NonNullable<TaskChange['events']>>> {
+  const steps = await tx<Pick<Step, 'task_id' | 'id' | 'index' | 'type' | 'name'> & { message_id: string }>`
+    select task_id, id, index, type, name, input->>'message_id' as message_id from task_step
+    where task_id = any(${[...task_ids]}) and type = 'model_call' and status = 'started'`
+  return new Map(
+    steps.map(({ task_id, id, index, type, name, message_id }) => [
+      task_id,
+      [
+        { type: 'message.discarded', data: { message_id, step_id: id } },
+        { type: 'step.failed', data: { step_id: id, index, type, name, error: taskEnded, will_retry: false } },
+      ],
+    ]),
+  )
 }
 
 /** The error code of a call that failed but may have taken effect. */

@@ -9,8 +9,11 @@ import { isTransient, openDatabase, type Database, type Sql } from '../../platfo
 import { claimTasks } from '../run/claim.ts'
 import { Journal, LeaseLost, taskStore, type Decide } from './journal.ts'
 import { requeueTasks } from '../maintenance/leases.ts'
+import { expireTasks } from '../maintenance/sweeps.ts'
+import { cancelTask } from './cancel.ts'
 import { insertTask, type NewTask } from '../commands/new-task.ts'
 import { openQueue, type Queue } from '../queue/queue.ts'
+import { beginModelCall } from '../run/model-call.ts'
 import type { Run } from '../run/run.ts'
 
 const log = pino({ level: 'silent' })
@@ -90,6 +93,55 @@ describe('the journal', () => {
     await assert.rejects(journal.write(second!.claim, note('after the end')), LeaseLost)
     const types = (await events(id)).map(({ type }) => type)
     assert.deepEqual(types, ['task.created', 'task.started', 'usage.updated', 'task.retrying', 'task.completed'])
+  })
+
+  /** The last events of a task whose worker died during a model call, and which ends then. */
+  const endAfterDeath = async (next: (id: string) => Promise<unknown>): Promise<string[]> => {
+    const id = await create()
+    // The job of a task that was canceled in the queue is dropped when it is fetched.
+    const [run] = await claim('worker_a', 2)
+    const journal = new Journal({ store: taskStore({ sql, indexed: sql, queue }), hub, onDeferred })
+    await journal.write(run!.claim, () => ({ steps: [beginModelCall(run!)] }))
+    await next(id)
+    const [row] = await sql<{ task: string; step: string }>`
+      select t.status as task, s.status as step from task t join task_step s on s.task_id = t.id where t.id = ${id}`
+    assert.equal(row!.step, 'failed')
+    return [...(await events(id)).map(({ type }) => type).slice(-3), row!.task]
+  }
+  const die = () => requeueTasks(sql, queue, 'worker_a', { crashed: true, except: [] })
+  const cancel = (id: string) =>
+    sql.begin((tx) => cancelTask(tx, queue, id, { reason: null, mode: 'graceful', user_id: 'user_1' }))
+
+  it('a task whose worker died during a model call discards the message of that call when it ends', async () => {
+    const canceled = ['message.discarded', 'step.failed', 'task.canceled', 'canceled']
+    const byNextWorker = await endAfterDeath(async (id) => {
+      await cancel(id)
+      await die()
+      await claim('worker_b')
+    })
+    assert.deepEqual(byNextWorker, canceled)
+    const beforeNextWorker = await endAfterDeath(async (id) => {
+      await die()
+      await cancel(id)
+    })
+    assert.deepEqual(beforeNextWorker, canceled)
+    const expired = ['message.discarded', 'step.failed', 'task.expired', 'expired']
+    const late = (id: string) => sql`update task set expires_at = now() - interval '1 second' where id = ${id}`
+    const expiredAtClaim = await endAfterDeath(async (id) => {
+      await die()
+      await late(id)
+      await claim('worker_b')
+    })
+    assert.deepEqual(expiredAtClaim, expired)
+    const expiredWhilePaused = await endAfterDeath(async (id) => {
+      await die()
+      await sql`update agent set status = 'paused' where id = ${agent.id}`
+      await claim('worker_b')
+      await sql`update agent set status = 'running' where id = ${agent.id}`
+      await late(id)
+      await expireTasks(sql, queue)
+    })
+    assert.deepEqual(expiredWhilePaused, expired)
   })
 
   it('the journal refuses the claim of a job that was fetched again meanwhile', async () => {

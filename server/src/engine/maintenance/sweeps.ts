@@ -1,6 +1,6 @@
 import { deleteDoorRows } from './door-rows.queries.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
-import { forced } from '../journal/cancel.ts'
+import { cutShort, forced } from '../journal/cancel.ts'
 import { expired } from '../journal/endings.ts'
 import { agentLimitKey, isDeferred, mayWork, noteFreed, type LimitKey } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
@@ -35,11 +35,8 @@ export async function expireTasks(sql: Sql, queue: Queue): Promise<PublishedEven
       ).values(),
     ]
     const still = tasks.filter(({ status }) => status === 'queued' || status === 'waiting')
-    return applyChanges(
-      tx,
-      queue,
-      still.map((task) => ({ ...expired(task), task, job: { kind: 'forget' as const } })),
-    )
+    const ends = still.map((task) => ({ ...expired(task), task, job: { kind: 'forget' as const } }))
+    return applyChanges(tx, queue, await cutShort(tx, ends))
   })
 }
 
@@ -58,7 +55,7 @@ export async function forceCancels(sql: Sql, queue: Queue): Promise<PublishedEve
       if (task.status !== 'running' || !task.cancel) continue
       changes.push(await forced(tx, task, task.cancel))
     }
-    return applyChanges(tx, queue, changes)
+    return applyChanges(tx, queue, await cutShort(tx, changes))
   })
 }
 

@@ -6,7 +6,7 @@ import { newId } from '../../platform/ids.ts'
 import { nothingReserved } from '../budgets/ledger.ts'
 import { lastText, type ModelCallOutput } from '../conversation/conversation.ts'
 import type { StoredMessage } from '../conversation/turns.ts'
-import { canceled, cutShort, readReceipt } from '../journal/cancel.ts'
+import { canceled, listCutShort, readReceipt } from '../journal/cancel.ts'
 import { agentHolds, completed, expired, failed, joined } from '../journal/endings.ts'
 import { agentsWithDeferred, applyChanges } from '../journal/task-changes.ts'
 import { listSteps, lockTasksWithWork } from '../journal/task-rows.ts'
@@ -216,7 +216,8 @@ export async function loseWork(context: RemoteContext, calls: Calls): Promise<bo
       if (!isExpired && row.lease_holds) return undefined
       const steps = (await listSteps(tx, [id])).get(id) ?? []
       // The result of a call in flight is for the next worker.
-      const cut = !isExpired && (await calls.isMaking(tx, id, steps)) ? [] : await cutShort(tx, id)
+      const isMade = !isExpired && (await calls.isMaking(tx, id, steps))
+      const cut = (isMade ? undefined : (await listCutShort(tx, [id])).get(id)) ?? []
       const progress = { steps, usage: task.usage, unfinished: lastText(steps, '') ?? '' }
       const { events = [], ...change }: Change = isExpired
         ? { ...expired(task, progress), job: { kind: 'end' } }

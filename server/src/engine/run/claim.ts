@@ -132,7 +132,7 @@ async function claimEach(
       (await deferTask(tx, task)) ?? offered(task) ?? (await claimTask(task, { worker_id, environmentOf, begin })),
     )
   }
-  return changes
+  return cutShort(tx, changes)
 }
 
 /** The offer of a task that remote workers run: it waits for one, and keeps its slot of its agent. */
@@ -209,13 +209,7 @@ export async function deferTask(tx: Sql, task: LockedTask): Promise<TaskChange |
   if (task.crashes >= task.max_attempts) {
     const died = task.crashes === 1 ? 'A worker' : `${task.crashes} workers`
     const message = `${died} died while running this task.`
-    const { events = [], ...end } = failed(task, {
-      code: 'attempts_exhausted',
-      message,
-      retryable: true,
-      step_id: null,
-    })
-    return { ...end, events: [...(await cutShort(tx, task.id)), ...events], task, job }
+    return { ...failed(task, { code: 'attempts_exhausted', message, retryable: true, step_id: null }), task, job }
   }
   const held = agentHolds(task)
   if (held) return task.status === 'queued' ? { task, job } : { ...waiting(task, held, undefined), task }

@@ -502,7 +502,7 @@ export class Worker {
       if (error instanceof LeaseLost)
         return log.info(
           { task_id: run.claim.task_id, attempt: run.claim.attempt },
-          'lease lost; another worker owns the task',
+          'a run lost its lease; its task was taken over, canceled or deleted',
         )
       log.error(
         { err: error, task_id: run.claim.task_id },
