@@ -153,10 +153,10 @@ async function serveAdmitted<O extends Operation, Loaded>(
     request,
     actor: actorOf(request, principal),
     waits: () => place.leave(),
-    occupy() {
+    occupy(scope = operation.scope) {
       request.is_long = true
       place.leave()
-      context.stream_rights.guard(principal as Principal, operation, request.headers, reply.raw)
+      context.stream_rights.guard(principal as Principal, { ...operation, scope }, request.headers, reply.raw)
       return context.open_streams.take((principal as Principal).subject, reply.raw).catch((error: unknown) => {
         if (error instanceof Problem && error.kind === 'rate_limit_exceeded')
           context.authentication.uses.refused(principal as Principal, 'tasks.open_streams')

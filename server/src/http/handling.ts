@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Actor } from '#contract/accounts/audit.ts'
 import type { BodyOf, Operation, FilledQueryOf } from '#contract/core/operation.ts'
+import type { Requirement } from '#contract/core/scopes.ts'
 import type { Sql } from '../platform/postgres/database.ts'
 import type { Principal } from './access/principal.ts'
 
@@ -18,10 +19,10 @@ export interface Loading {
   actor: Actor
   /**
    * Counts this request as an open stream or wait of its credential until its connection closes. It is closed when its
-   * credential or role no longer allows it.
+   * credential or role no longer allows it: by the scope that is given, else by that of the operation.
    * @throws `rate_limit_exceeded` if the credential has too many open
    */
-  occupy(): Promise<void>
+  occupy(scope?: Requirement | null): Promise<void>
   /** From now on the request waits for its client or another system, so admission control stops counting it as work. */
   waits(): void
   /** Adds a header to the response. */

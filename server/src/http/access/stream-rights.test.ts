@@ -172,19 +172,41 @@ describe('an open stream', { timeout: 60_000, concurrency: true }, () => {
     await closed
   })
 
+  /** A task that no worker claims, and its path. */
+  const makeWaiting = async (): Promise<{ at: string; id: string }> => {
+    const project = await test.send('POST', '/api/v1/projects', { body: { name: `waiting-${++count}` } })
+    const base = `/api/v1/projects/${project.body.id}`
+    const config = { model: 'builtin/echo', runtime: { kind: 'remote', queue: 'unclaimed' } }
+    const agent = (await test.send('POST', `${base}/agents`, { body: { name: 'remote', config } })).body
+    const task = (await test.send('POST', `${base}/agents/${agent.id}/tasks`, { body: { input: 'Hello.' } })).body
+    return { at: `${base}/tasks/${task.id}`, id: task.id }
+  }
+  let count = 0
+  const used = (key_id: string): Promise<unknown> =>
+    eventually(async () => (await test.sql`select from api_key_usage where key_id = ${key_id}`).length > 0)
+
   it('a waiting request is cut off without its response when its key is revoked', async () => {
     const made = await member()
-    const config = { model: 'builtin/echo', runtime: { kind: 'remote', queue: 'nobody' } }
-    const agents = path.replace('events/stream', 'agents')
-    const agent = (await test.send('POST', agents, { body: { name: 'remote', config } })).body
-    const task = (await test.send('POST', `${agents}/${agent.id}/tasks`, { body: { input: 'Hello.' } })).body
-    const at = new URL(path.replace('events/stream', `tasks/${task.id}?wait=60`), test.url)
-    const waiting = assert.rejects(fetch(at, { headers: made.headers[0]! }))
-    await eventually(async () => {
-      const open = await test.sql`select 1 from api_key_usage where key_id = ${made.id}`
-      return open.length > 0
-    })
+    const { at } = await makeWaiting()
+    const waiting = assert.rejects(fetch(new URL(`${at}?wait=60`, test.url), { headers: made.headers[0]! }))
+    await used(made.id)
     await test.send('DELETE', `/api/v1/auth/organization/api-keys/${made.id}`)
+    await waiting
+  })
+
+  it('a waiting call of an MCP tool is cut off when its key loses the scope of the tool', async () => {
+    const made = await member()
+    const { id } = await makeWaiting()
+    const params = { name: 'wait_task', arguments: { task_id: id, seconds: 50 } }
+    const headers = { ...made.headers[0]!, accept: 'application/json, text/event-stream' }
+    const call = async (): Promise<string> => {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+      const sent = { ...headers, 'content-type': 'application/json', 'mcp-protocol-version': '2025-11-25' }
+      return (await fetch(new URL('/mcp', test.url), { method: 'POST', headers: sent, body })).text()
+    }
+    const waiting = assert.rejects(call())
+    await used(made.id)
+    await test.sql`update api_key set scopes = '{projects:read}' where id = ${made.id}`
     await waiting
   })
 

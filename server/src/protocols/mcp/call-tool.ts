@@ -179,7 +179,7 @@ async function ask(of: ToolCall, agent: PublishedAgent, input: TaskInput): Promi
   }
   const isBackground = args['background'] === true
   const isHandle = isBackground || (isModern && knowsTasks(protocol))
-  if (!isHandle && wait_seconds > 0) await call.occupy()
+  if (!isHandle && wait_seconds > 0) await call.occupy(of.tool.scope)
   const key = await startTask(call, { agent, input, thread_id: text(args['thread_id']) })
   nameTask(call, key.id)
   if (isModern && knowsTasks(protocol))
@@ -213,7 +213,7 @@ async function handleOf({ call }: ToolCall, key: TaskKey): Promise<CallToolResul
 /** Waits for a task and returns its answer, its question to the caller, or its handle. */
 async function settled(of: ToolCall, key: TaskKey, seconds: number): Promise<CallToolResult> {
   const { call, protocol, codec, isModern } = of
-  if (seconds > 0 && !call.request.is_long) await call.occupy()
+  if (seconds > 0 && !call.request.is_long) await call.occupy(of.tool.scope)
   const { signal } = protocol.mcpReq
   const progress = progressOf(of, key)
   const ends_at = performance.now() + seconds * 1000
