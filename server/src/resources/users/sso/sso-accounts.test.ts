@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { makePerson } from '../../../../test/actors.ts'
+import { makePerson, ownerOf } from '../../../../test/actors.ts'
 import { Browser } from '../../../../test/browser.ts'
 import { startTestService, type TestService } from '../../../../test/harness.ts'
 import {
@@ -352,6 +352,17 @@ describe('where groups of the provider give roles', () => {
     assert.deepEqual(await roleOf((await withGroups('unknown')).browser), ['viewer'])
     const actions = await actionsOf(grouped, id)
     assert.equal(actions.filter((action) => action === 'member.updated').length, 2)
+  })
+
+  it('the role by groups also applies at the sign-in that links an account by its password', async () => {
+    const { user_id } = await new OAuthDriver(grouped).user(email, password)
+    await grouped.sql`update app_user set email_verified = true where id = ${user_id}`
+    await grouped.sql`delete from member where user_id = ${user_id}`
+    const { org_id } = ownerOf(grouped)
+    await grouped.sql`insert into member (org_id, user_id, role) values (${org_id}, ${user_id}, 'admin')`
+    const { browser, answer } = await withGroups('staff')
+    assert.equal((await browser.submit(answer, '/sso/confirm', { password })).status, 303)
+    assert.deepEqual(await roleOf(browser), ['viewer'])
   })
 
   it('a provider without groups changes no role, and a new user in none of the groups does not join', async () => {

@@ -156,7 +156,7 @@ function roleByGroups({ group_roles }: SsoConfig, { groups = [] }: SsoProfile): 
  * Updates a user's role in the first organization from the groups at sign-in. A user who is no longer in any of the
  * groups gets the role for users without groups, else `viewer`. If the provider sends no groups, nothing changes.
  */
-async function followGroups(
+export async function followGroups(
   tx: Sql,
   user_id: string,
   { provider, profile }: Pick<Arrival, 'provider' | 'profile'>,

@@ -19,7 +19,7 @@ import {
   type SignInContext,
   type SignInSource,
 } from '../sign-in/sign-in.ts'
-import { checkDomain, confirmEmail, conflict, link } from './sso-accounts.ts'
+import { checkDomain, confirmEmail, conflict, followGroups, link } from './sso-accounts.ts'
 import { lostAttempt } from './sso-failure.ts'
 import type { SsoProfile } from './sso-profile.ts'
 import { findCredentials } from '../users.queries.ts'
@@ -84,6 +84,7 @@ export async function linkByPassword(
     const account = await findAccountByEmail(tx, email)
     if (account?.id !== user_id || !account.email_verified) throw lostAttempt()
     if (!owner) await link(tx, user_id, { provider, profile }, signingIn(from, user_id))
+    await followGroups(tx, user_id, { provider, profile }, from)
     const signedIn = await beginSession(tx, user, from, { method: 'sso', provider: provider.name })
     if (!signedIn) throw lostAttempt()
     return signedIn
