@@ -30,6 +30,34 @@ it('log lines stay complete and in order, and none is lost, if a process logs ma
   )
 })
 
+it('a warning of the same failure is written once a minute, with the number of those withheld before it', () => {
+  const lines = loggedBy(`
+    let now = 0
+    performance.now = () => now
+    const refused = (code) => Object.assign(new Error('connect ' + code), { code })
+    for (const code of ['57P01', 'ECONNREFUSED', 'ECONNREFUSED'])
+      for (const job of ['one', 'two']) log.warn({ err: refused(code), job }, 'a job failed')
+    for (const text of ['a bug', 'another bug', 'a bug']) log.warn({ err: new Error(text), job: 'one' }, 'a job failed')
+    for (const task_id of ['task_1', 'task_1']) log.warn({ task_id }, 'a task is late')
+    for (const code of ['XX000', 'XX000']) log.error({ err: refused(code) }, 'a request failed')
+    now = 60_000
+    for (const text of ['first', 'second']) log.warn({ err: refused('ECONNREFUSED'), job: 'one' }, 'a job failed')`)
+  const failed = lines
+    .map((line) => JSON.parse(line))
+    .map(({ msg, job, err, repeated }) => [msg, job, err?.message, repeated])
+  assert.deepEqual(failed, [
+    ['a job failed', 'one', 'connect 57P01', undefined],
+    ['a job failed', 'two', 'connect 57P01', undefined],
+    ['a job failed', 'one', 'a bug', undefined],
+    ['a job failed', 'one', 'another bug', undefined],
+    ['a task is late', undefined, undefined, undefined],
+    ['a task is late', undefined, undefined, undefined],
+    ['a request failed', undefined, 'connect XX000', undefined],
+    ['a request failed', undefined, 'connect XX000', undefined],
+    ['a job failed', 'one', 'connect ECONNREFUSED', 2],
+  ])
+})
+
 describe('a log line', () => {
   it('a log line is one JSON object with all its members, without text that looks like a credential (decision D105)', () => {
     const key = `cadre_${'0123456789abcdef'.repeat(2)}`
