@@ -121,6 +121,17 @@ test('an API key is shown once, works, is rotated with an overlap, and is revoke
   await page.context().close()
 })
 
+test('an invitation for a text that is no e-mail address is refused at its field', inBrowser, async () => {
+  // The test causes the refusal.
+  const page = await cadre.open('/settings/members?panel=invite', { allowed: /400/ })
+  await page.getByLabel('E-mail address').fill('nobody')
+  await button(page, 'Create link').click()
+  await dialog(page).getByText('Must be a valid e-mail address', { exact: true }).waitFor()
+  await page.locator('[aria-invalid=true]:focus').waitFor()
+  checkPage(page)
+  await page.context().close()
+})
+
 test(
   'a webhook is created and tested, its signature verifies, and a refused delivery is sent again',
   inBrowser,
@@ -129,7 +140,7 @@ test(
     const page = await cadre.open('/webhooks')
     await page.getByText('No webhooks yet').waitFor()
     await checkScreen(page, 'webhooks-none')
-    await button(page, 'Create the first webhook').click()
+    await button(page, 'Create a webhook').click()
     await page.getByLabel('Address').fill(receiver.url('/hook'))
     await dialog(page).getByRole('button', { name: 'Create webhook' }).click()
     const secret = (await page.getByTestId('secret').textContent()) ?? ''

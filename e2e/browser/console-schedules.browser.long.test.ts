@@ -51,6 +51,7 @@ test('a schedule is created with a preview, run at once, paused, changed and del
   await dialog.getByLabel('Task input').fill('Summarize what happened since yesterday.')
   await dialog.getByLabel('Pattern').fill('61 7 * * *')
   await dialog.getByText('This is not a valid cron pattern.').waitFor()
+  assert.equal(await dialog.getByText(/^Every day at/).count(), 0, 'a pattern that is not valid has no words')
   assert.equal(await button('Create schedule').getAttribute('title'), 'Fix the cron pattern')
   await choose(page, 'Runs', 'Every weekday')
   await pick(page, 'Time zone', 'America/New_York')

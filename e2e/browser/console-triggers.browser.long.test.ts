@@ -29,7 +29,7 @@ test(
     const page = await cadre.open(`/p/${project}/triggers`)
     const button = (name: string) => page.getByRole('button', { name, exact: true })
     const dialog = page.getByRole('dialog')
-    await button('Create the first trigger').click()
+    await button('Create a trigger').click()
     await dialog.getByLabel('Name').fill('Greetings')
     await chooseAgent(page, 'echo')
     await choose(page, 'Source', 'Slack')

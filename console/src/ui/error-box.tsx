@@ -5,6 +5,7 @@ import { messageOf } from '../api/error-text.ts'
 import { isToldByShell } from '../api/reach.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
+import { WithCode } from './with-code.tsx'
 
 /**
  * What went wrong: the message, the code, and the identifier by which the service's log knows the request. Nothing where the notice
@@ -25,13 +26,15 @@ export function ErrorBox({
     <div role="alert" className="rounded-md border border-bad bg-bad-soft p-3 text-bad">
       <p className="flex items-start gap-2 font-medium">
         <TriangleAlert size={16} aria-hidden className="mt-0.5 shrink-0" />
-        <span className="min-w-0 break-words">{title ? `${title}: ${headOf(error)}` : headOf(error)}</span>
+        <span className="min-w-0 break-words">
+          <WithCode text={title ? `${title}: ${headOf(error)}` : headOf(error)} />
+        </span>
       </p>
       {api && api.issues.length > 0 && (
         <ul className="mt-1 list-disc pl-10">
           {api.issues.map((issue) => (
             <li key={`${issue.field} ${issue.message}`}>
-              <code>{issue.field}</code> {issue.message}
+              <code>{issue.field}</code> <WithCode text={issue.message} />
             </li>
           ))}
         </ul>

@@ -158,6 +158,7 @@ function describeFormat(error: Fault): string {
     return 'must be an ISO 8601 date and time'
   }
   if (error.keyword === 'format' && error.params.format === 'http-url') return 'must be an http or https URL'
+  if (error.keyword === 'format' && error.params.format === 'email') return 'must be a valid e-mail address'
   if (error.keyword === 'format') return `must be a valid ${error.params.format}`
   return typeof description === 'string'
     ? `does not have the right format: ${description.replace(/\.$/, '')}`

@@ -2,12 +2,14 @@ import { useNavigate, type LinkProps } from '@tanstack/react-router'
 import { useRef, useState, type ReactNode } from 'react'
 import { isObject } from '#contract/core/merge-patch.ts'
 import { APIError } from '#sdk/errors.ts'
+import { capitalized } from '../../api/error-text.ts'
 import { differences } from '../../agents/config-diff.ts'
 import { DiffTable } from '../../agents/diff-table.tsx'
 import { Snippets, type SnippetTexts } from '../../agents/snippets.tsx'
 import { useSearchState } from '../../search-state.ts'
 import { Button } from '../../ui/button.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
+import { useFocusOnRefusal } from '../../ui/forms/refusal.ts'
 import { Panel } from '../../ui/page.tsx'
 import { UnsavedGuard } from '../parts/unsaved.tsx'
 import { AboutFields } from './about-fields.tsx'
@@ -60,6 +62,7 @@ export function AgentForm({
   /** Rises where the draft is replaced by another. */
   const [edition, setEdition] = useState(0)
   const isSaved = useRef(false)
+  const form = useFocusOnRefusal(error)
   const navigate = useNavigate()
   const { config } = draft
   const isSchemaBroken = Object.values(schemaFaults).some((fault) => fault !== undefined)
@@ -81,7 +84,7 @@ export function AgentForm({
             <code className="wrap-anywhere">{path}</code>:{' '}
           </>
         )}
-        {message} <code className="font-normal text-soft">{code}</code>
+        {path === '' ? capitalized(message) : message} <code className="font-normal text-soft">{code}</code>
       </>
     )
   }
@@ -137,6 +140,7 @@ export function AgentForm({
 
   return (
     <form
+      ref={form}
       className="grid grid-cols-[minmax(0,1fr)] items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]"
       onSubmit={(event) => {
         event.preventDefault()

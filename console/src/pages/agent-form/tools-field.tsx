@@ -8,6 +8,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 import { Checkbox, FilterSelect } from '../../ui/forms/field.tsx'
 import { Skeleton } from '../../ui/skeleton.tsx'
 import { Badge } from '../../ui/status.tsx'
+import { WithCode } from '../../ui/with-code.tsx'
 
 type Safety = 'safe' | 'keyed' | 'unsafe' | null
 type Policies = Record<string, string>
@@ -141,7 +142,7 @@ function ToolLine({
       </div>
       <p className="text-sm text-soft">
         {/* Descriptions are written for models, which read Markdown: of it, code. */}
-        {description.split('`').map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}
+        <WithCode text={description} />
       </p>
       {children !== undefined && (
         <details onToggle={({ currentTarget }) => open(currentTarget.open)}>

@@ -21,8 +21,19 @@ const leads: Record<Way, string> = {
   endpoints: 'For an issuer without metadata.',
 }
 
+/** Where the address of each way goes in the request. */
+const addressFields = { mcp: 'mcp_url', issuer: 'issuer', endpoints: 'token_endpoint' } as const
+
 /** A new credential: its value goes to the service and never comes back. */
-export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (body: NewCredential) => void }) {
+export function CredentialForm({
+  error,
+  isBusy,
+  submit,
+}: {
+  error: unknown
+  isBusy: boolean
+  submit: (body: NewCredential) => void
+}) {
   const [way, setWay] = useState<Way>('secret')
   const [name, setName] = useState('')
   const [value, setValue] = useState('')
@@ -66,14 +77,14 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
     return { ...shared, ...where, allowed_hosts, client_id: client_id.trim(), ...secret, grant }
   }
   return (
-    <Form action="Save credential" reason={reason} isBusy={isBusy} submit={() => submit(body())}>
+    <Form action="Save credential" reason={reason} error={error} isBusy={isBusy} submit={() => submit(body())}>
       <div>
         <div className="overflow-x-auto">
           <Choices label="Kind" value={way} options={ways} onChange={setWay} />
         </div>
         <p className="mt-1 text-sm text-soft">{leads[way]}</p>
       </div>
-      <Field label="Name" hint={`Tools take it as \${credentials.${name === '' ? 'NAME' : name}}.`}>
+      <Field field="name" label="Name" hint={`Tools take it as \${credentials.${name === '' ? 'NAME' : name}}.`}>
         <TextInput
           value={name}
           autoComplete="off"
@@ -83,12 +94,15 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
         />
       </Field>
       {way === 'secret' && (
-        <Field label="Secret" hint={storedSecretHint}>
+        <Field field="value" label="Secret" hint={storedSecretHint}>
           <SecretInput value={value} onChange={({ target }) => setValue(target.value)} />
         </Field>
       )}
       {way !== 'secret' && (
-        <Field label={way === 'mcp' ? 'Address of the MCP server' : way === 'issuer' ? 'Issuer' : 'Token endpoint'}>
+        <Field
+          field={addressFields[way]}
+          label={way === 'mcp' ? 'Address of the MCP server' : way === 'issuer' ? 'Issuer' : 'Token endpoint'}
+        >
           <TextInput
             inputMode="url"
             spellCheck={false}
@@ -111,7 +125,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
             </SelectInput>
           </Field>
           {way === 'endpoints' && grant === 'authorization_code' && (
-            <Field label="Authorization endpoint">
+            <Field field="authorization_endpoint" label="Authorization endpoint">
               <TextInput
                 inputMode="url"
                 spellCheck={false}
@@ -121,7 +135,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
             </Field>
           )}
           <div className="grid gap-4 sm:grid-cols-2">
-            <Field label="Client ID">
+            <Field field="client_id" label="Client ID">
               <TextInput
                 autoComplete="off"
                 spellCheck={false}
@@ -129,7 +143,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
                 onChange={({ target }) => setClient(target.value)}
               />
             </Field>
-            <Field label="Client secret (optional)">
+            <Field field="client_secret" label="Client secret (optional)">
               <SecretInput value={client_secret} onChange={({ target }) => setSecret(target.value)} />
             </Field>
           </div>
@@ -145,7 +159,7 @@ export function CredentialForm({ isBusy, submit }: { isBusy: boolean; submit: (b
         </>
       )}
       {way !== 'secret' && (
-        <Field label="Scopes (optional)" hint="Separate with spaces.">
+        <Field field="scopes" label="Scopes (optional)" hint="Separate with spaces.">
           <TextInput spellCheck={false} value={scopes} onChange={({ target }) => setScopes(target.value)} />
         </Field>
       )}
@@ -166,6 +180,7 @@ export function HostsField({
 }) {
   return (
     <Field
+      field="allowed_hosts"
       label="Hosts it may be sent to"
       hint={hint ?? 'Tools cannot send it anywhere else. *.example.com means all names below example.com.'}
     >

@@ -96,28 +96,29 @@ export default function CredentialPage() {
             close={close}
             refused={refused}
           >
-            <ErrorBox error={save.error} />
             <TextForm
+              field={isSecret ? 'value' : 'client_secret'}
               label={isSecret ? 'New secret' : 'New client secret'}
               hint="Calls that begin afterwards use it. Calls under way keep the old one."
               type="password"
               action={isSecret ? 'Rotate' : 'Replace'}
+              error={save.error}
               isBusy={save.isPending}
               submit={(text) => save.mutate(isSecret ? { value: text } : { client_secret: text })}
             />
           </Dialog>
           <Dialog title={`Hosts of ${data.name}`} isOpen={params.panel === 'hosts'} close={close} refused={refused}>
-            <ErrorBox error={save.error} />
             <HostsForm
               key={data.updated_at}
               credential={data}
+              error={save.error}
               isBusy={save.isPending}
               submit={(body) => save.mutate(body)}
             />
           </Dialog>
           <Dialog title={`Rename ${data.name}`} isOpen={params.panel === 'rename'} close={close} refused={refused}>
-            <ErrorBox error={save.error} />
             <TextForm
+              field="name"
               label="Name"
               hint={
                 data.used_by.length > 0
@@ -127,6 +128,7 @@ export default function CredentialPage() {
               type="text"
               initial={data.name}
               action="Rename"
+              error={save.error}
               isBusy={save.isPending}
               submit={(name) => save.mutate({ name })}
             />
@@ -269,10 +271,12 @@ function UsedBy({ project_id, credential: { used_by } }: { project_id: string; c
 /** Another list of hosts. Who adds one has to know the secret. */
 function HostsForm({
   credential: { type, allowed_hosts },
+  error,
   isBusy,
   submit,
 }: {
   credential: Credential
+  error: unknown
   isBusy: boolean
   submit: (body: { allowed_hosts: string[]; value?: string; client_secret?: string }) => void
 }) {
@@ -291,6 +295,7 @@ function HostsForm({
     <Form
       action="Save"
       reason={reason}
+      error={error}
       isBusy={isBusy}
       submit={() =>
         submit({
@@ -302,6 +307,7 @@ function HostsForm({
       <HostsField value={hosts} onChange={setHosts} />
       {isMore && (
         <Field
+          field={isSecret ? 'value' : 'client_secret'}
           label={isSecret ? 'Secret' : 'Client secret'}
           hint={
             isSecret
@@ -317,19 +323,23 @@ function HostsForm({
 }
 
 function TextForm({
+  field,
   label,
   hint,
   type,
   initial = '',
   action,
+  error,
   isBusy,
   submit,
 }: {
+  field: string
   label: string
   hint: string
   type: 'text' | 'password'
   initial?: string
   action: string
+  error: unknown
   isBusy: boolean
   submit: (text: string) => void
 }) {
@@ -338,10 +348,11 @@ function TextForm({
     <Form
       action={action}
       reason={text === '' ? `Enter the ${label.toLowerCase()}` : undefined}
+      error={error}
       isBusy={isBusy}
       submit={() => submit(text)}
     >
-      <Field label={label} hint={hint}>
+      <Field field={field} label={label} hint={hint}>
         {type === 'password' ? (
           <SecretInput value={text} onChange={({ target }) => setText(target.value)} />
         ) : (

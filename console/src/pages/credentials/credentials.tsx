@@ -11,7 +11,6 @@ import { CodeBlock } from '../../ui/copy.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
 import { FilterSelect } from '../../ui/forms/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
@@ -169,8 +168,7 @@ export default function Credentials() {
         />
       </Panel>
       <Dialog title="New credential" isOpen={params.panel === 'new'} close={close} width="max-w-xl" refused={mayNot}>
-        <ErrorBox error={create.error} />
-        <CredentialForm isBusy={create.isPending} submit={(body) => create.mutate(body)} />
+        <CredentialForm error={create.error} isBusy={create.isPending} submit={(body) => create.mutate(body)} />
       </Dialog>
     </PageFrame>
   )

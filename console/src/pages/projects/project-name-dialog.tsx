@@ -4,6 +4,7 @@ import { useDisabledReason } from '../../api/disabled-reason.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextInput } from '../../ui/forms/field.tsx'
+import { Refusal, useFocusOnRefusal } from '../../ui/forms/refusal.ts'
 
 /** What is wrong with a name, by the rule of the API (spec 2.1); undefined where nothing is. */
 export function nameFault(name: string): string | undefined {
@@ -31,6 +32,7 @@ export function ProjectNameDialog({
   const [text, setText] = useState(name)
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
+  const form = useFocusOnRefusal(error)
   const fault = nameFault(text)
   async function submit(event: FormEvent): Promise<void> {
     event.preventDefault()
@@ -40,25 +42,29 @@ export function ProjectNameDialog({
       await save(text)
     } catch (failure) {
       setError(failure)
+    } finally {
       setBusy(false)
     }
   }
   return (
     <Dialog isOpen close={close} title={title} refused={mayNot}>
-      <form className="space-y-4" onSubmit={(event) => void submit(event)}>
-        <Field
-          label="Name"
-          hint="3 to 50 letters, digits and hyphens; unique in the organization."
-          fault={text === '' ? undefined : fault}
-        >
-          <TextInput
-            autoFocus
-            autoComplete="off"
-            spellCheck={false}
-            value={text}
-            onChange={(event) => setText(event.target.value)}
-          />
-        </Field>
+      <form ref={form} className="space-y-4" onSubmit={(event) => void submit(event)}>
+        <Refusal value={error}>
+          <Field
+            field="name"
+            label="Name"
+            hint="3 to 50 letters, digits and hyphens; unique in the organization."
+            fault={text === '' ? undefined : fault}
+          >
+            <TextInput
+              autoFocus
+              autoComplete="off"
+              spellCheck={false}
+              value={text}
+              onChange={(event) => setText(event.target.value)}
+            />
+          </Field>
+        </Refusal>
         <ErrorBox error={error} />
         <div className="flex justify-end gap-2">
           <Button onClick={close}>Cancel</Button>

@@ -26,11 +26,13 @@ const presets: Record<string, string> = {
 export function ScheduleForm({
   project_id,
   values,
+  error,
   isBusy,
   submit,
 }: {
   project_id: string
   values?: Schedule
+  error: unknown
   isBusy: boolean
   submit: (values: NewSchedule) => void
 }) {
@@ -73,6 +75,7 @@ export function ScheduleForm({
     <Form
       action={values ? 'Save' : 'Create schedule'}
       reason={reason}
+      error={error}
       isBusy={isBusy}
       submit={() =>
         submit({
@@ -81,11 +84,11 @@ export function ScheduleForm({
         })
       }
     >
-      <Field label="Name">
+      <Field field="name" label="Name">
         <TextInput value={name} placeholder="Morning report" onChange={({ target }) => setName(target.value)} />
       </Field>
       {!values && <AgentField project_id={project_id} value={agent_id} onChange={setAgent} />}
-      <Field label={isText ? 'Task input' : 'Input, as JSON'}>
+      <Field field="input" label={isText ? 'Task input' : 'Input, as JSON'}>
         <TextArea
           rows={3}
           value={input}
@@ -105,7 +108,7 @@ export function ScheduleForm({
         </Field>
         <Field
           label="Pattern"
-          hint={cronWords(cron.trim()) ?? 'Minute, hour, day, month, weekday'}
+          hint={(fault('cron') ? undefined : cronWords(cron.trim())) ?? 'Minute, hour, day, month, weekday'}
           fault={fault('cron')}
         >
           <TextInput

@@ -202,11 +202,11 @@ export default function SchedulePage() {
               width="max-w-3xl"
               refused={refused}
             >
-              <ErrorBox error={save.error} />
               <ScheduleForm
                 key={data.updated_at}
                 project_id={project_id}
                 values={data}
+                error={save.error}
                 isBusy={save.isPending}
                 submit={(values) => save.mutate(values)}
               />

@@ -14,7 +14,6 @@ import { curlOf } from '../../ui/copy-as-curl.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
 import { FilterSelect } from '../../ui/forms/field.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
@@ -198,8 +197,12 @@ export default function Schedules() {
         />
       </Panel>
       <Dialog title="New schedule" isOpen={params.panel === 'new'} close={close} width="max-w-3xl" refused={mayNot}>
-        <ErrorBox error={create.error} />
-        <ScheduleForm project_id={project_id} isBusy={create.isPending} submit={(body) => create.mutate(body)} />
+        <ScheduleForm
+          error={create.error}
+          project_id={project_id}
+          isBusy={create.isPending}
+          submit={(body) => create.mutate(body)}
+        />
       </Dialog>
     </PageFrame>
   )

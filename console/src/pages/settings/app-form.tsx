@@ -20,7 +20,6 @@ export function AppForm({
   submit,
 }: {
   values?: AppValues
-  /** The error of the service, shown at its field. */
   error: unknown
   isBusy: boolean
   submit: (values: AppValues) => void
@@ -52,6 +51,7 @@ export function AppForm({
     <Form
       action={values ? 'Save' : 'Register'}
       reason={reason}
+      error={error}
       isBusy={isBusy}
       submit={() => submit({ name: name.trim(), redirect_uris, scopes, confidential, native })}
     >

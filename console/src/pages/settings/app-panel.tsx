@@ -49,7 +49,6 @@ export function AppPanel({
             {data.confidential ? 'confidential: it has a client secret' : 'public: it has no secret and uses PKCE'}
             {data.native && ', runs on devices'}
           </p>
-          <ErrorBox error={save.error} />
           <AppForm
             key={data.updated_at ?? ''}
             values={data}

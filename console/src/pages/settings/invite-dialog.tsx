@@ -6,6 +6,7 @@ import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/forms/field.tsx'
+import { Refusal, useFocusOnRefusal } from '../../ui/forms/refusal.ts'
 import { Reveal } from './reveal.tsx'
 
 /** Makes a link that lets one person in, and shows it once: the service sends no mail. */
@@ -27,6 +28,7 @@ export function InviteDialog({
   const [email, setEmail] = useState('')
   const [error, setError] = useState<unknown>()
   const [url, setUrl] = useState<string>()
+  const form = useFocusOnRefusal(error)
   const end = (): void => {
     setUrl(undefined)
     setEmail('')
@@ -51,7 +53,7 @@ export function InviteDialog({
         secret={url}
         lead={
           <>
-            It works once: the person who opens it{email !== '' && <> as {email}</>} becomes {role}.
+            It works once: the person who opens it{email !== '' && <> as {email}</>} gets the role {role}.
           </>
         }
         saved="I have sent it, or saved it"
@@ -60,13 +62,21 @@ export function InviteDialog({
     )
   return (
     <Dialog isOpen={isOpen} close={end} title="Invite a member" refused={refused}>
-      <form onSubmit={(event) => void submit(event)} className="space-y-4">
-        <Field
-          label="E-mail address"
-          hint="Only an account with this address can use the link. Leave it empty for anyone with the link."
-        >
-          <TextInput type="email" value={email} onChange={(event) => setEmail(event.target.value)} autoComplete="off" />
-        </Field>
+      <form ref={form} noValidate onSubmit={(event) => void submit(event)} className="space-y-4">
+        <Refusal value={error}>
+          <Field
+            field="email"
+            label="E-mail address"
+            hint="Only an account with this address can use the link. Leave it empty for anyone with the link."
+          >
+            <TextInput
+              type="email"
+              value={email}
+              onChange={(event) => setEmail(event.target.value)}
+              autoComplete="off"
+            />
+          </Field>
+        </Refusal>
         <Field label="Role" hint={`${roleDescriptions[role]}.`}>
           <SelectInput value={role} onChange={(event) => setRole(event.target.value as Role)}>
             {roles.map((name) => (

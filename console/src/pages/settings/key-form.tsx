@@ -17,11 +17,13 @@ export interface KeyValues {
 /** What a key is for, what it may do, and until when. An existing key keeps its expiry: the API changes that by no means. */
 export function KeyForm({
   values,
+  error,
   isBusy,
   submit,
   warning,
 }: {
   values?: KeyValues
+  error: unknown
   isBusy: boolean
   submit: (values: KeyValues) => void
   /** What would happen with these scopes. */
@@ -37,6 +39,7 @@ export function KeyForm({
     <Form
       action={values ? 'Save' : 'Create key'}
       reason={reason}
+      error={error}
       isBusy={isBusy}
       submit={() => {
         const expires_at =
@@ -44,10 +47,10 @@ export function KeyForm({
         submit({ name: name.trim(), description, scopes, ...(expires_at ? { expires_at } : {}) })
       }}
     >
-      <Field label="Name" hint="Where it will be used: “billing worker”, “ci”.">
+      <Field field="name" label="Name" hint="Where it will be used: “billing worker”, “ci”.">
         <TextInput value={name} onChange={(event) => setName(event.target.value)} maxLength={100} autoFocus />
       </Field>
-      <Field label="Description (optional)">
+      <Field field="description" label="Description (optional)">
         <TextInput value={description} onChange={(event) => setDescription(event.target.value)} maxLength={500} />
       </Field>
       <fieldset>

@@ -103,10 +103,10 @@ export function KeyPanel({
           </p>
           <KeyActivity {...activity} />
           <hr className="my-4 border-line" />
-          {save.isError && <ErrorBox error={save.error} />}
           <KeyForm
             key={key.data.updated_at ?? ''}
             values={{ ...key.data, expires_at: undefined }}
+            error={save.error}
             isBusy={save.isPending}
             submit={({ name, description, scopes }) => save.mutate({ name, description, scopes })}
             warning={(scopes) => <ScopeWarning calls={activity.data?.calls} scopes={scopes} />}

@@ -77,7 +77,7 @@ export default function Keys() {
       {isEmpty && (
         <EmptyState
           title="No keys yet"
-          actions={add('Create the first key')}
+          actions={add('Create a key')}
           command={`cadre keys create --name ci --scopes ${mayNot === undefined ? 'tasks:write' : 'read'}`}
         >
           <p>
@@ -99,8 +99,7 @@ export default function Keys() {
         </div>
       )}
       <Dialog title="New API key" isOpen={params.panel === 'new'} close={close} width="max-w-2xl">
-        <ErrorBox error={create.error} />
-        <KeyForm isBusy={create.isPending} submit={(values) => create.mutate(values)} />
+        <KeyForm error={create.error} isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>
       {params.panel?.startsWith('key_') && (
         <KeyPanel id={params.panel} close={() => setParams({ panel: undefined })} reveal={setMade} />

@@ -10,7 +10,6 @@ import { CopyId } from '../../ui/copy.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
 import { Panel } from '../../ui/page.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { Skeleton, WhenSettled } from '../../ui/skeleton.tsx'
@@ -104,9 +103,6 @@ export function OwnApps({ tabs }: { tabs: ReactNode }) {
         width="max-w-2xl"
         refused={mayNot}
       >
-        <div className="mb-3 empty:hidden">
-          <ErrorBox error={create.error} />
-        </div>
         <AppForm error={create.error} isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>
       {params.panel !== undefined && params.panel !== 'new' && mayNot === undefined && (

@@ -16,7 +16,6 @@ import { CodeBlock } from '../../ui/copy.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, TextArea } from '../../ui/forms/field.tsx'
 import { Form } from '../../ui/forms/form.tsx'
 import { Panel } from '../../ui/page.tsx'
@@ -151,10 +150,10 @@ export default function Threads() {
         />
       </Panel>
       <Dialog title="New thread" isOpen={params.panel === 'new'} close={close} refused={mayNot}>
-        <ErrorBox error={begin.error} />
         <BeginForm
           project_id={project_id}
           agent_id={agent_id}
+          error={begin.error}
           isBusy={begin.isPending}
           submit={(agent, input) => begin.mutate({ agent, input })}
         />
@@ -166,11 +165,13 @@ export default function Threads() {
 function BeginForm({
   project_id,
   agent_id,
+  error,
   isBusy,
   submit,
 }: {
   project_id: string
   agent_id: string | undefined
+  error: unknown
   isBusy: boolean
   submit: (agent_id: string, input: NewTask['input']) => void
 }) {
@@ -190,12 +191,13 @@ function BeginForm({
     <Form
       action="Send"
       reason={reason}
+      error={error}
       isBusy={isBusy}
       submit={() => agent !== undefined && submit(agent, attachments.input(text))}
     >
       <AgentField project_id={project_id} value={agent} onChange={setAgent} />
       <WithAttachments project_id={project_id} attachments={attachments}>
-        <Field label="First message">
+        <Field field="input" label="First message">
           <TextArea rows={3} value={text} onChange={({ target }) => setText(target.value)} />
         </Field>
       </WithAttachments>

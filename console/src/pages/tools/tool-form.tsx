@@ -2,13 +2,14 @@ import { useNavigate, type LinkProps } from '@tanstack/react-router'
 import { useRef, useState, type ReactNode } from 'react'
 import { toolKindLeads, toolKindNames, toolKinds, toolMethods } from '#contract/tools/tools.ts'
 import { toolSafeties } from '#contract/tasks/task-lifecycle.ts'
-import { APIError } from '#sdk/errors.ts'
 import type { NewTool, ToolPreview } from '#sdk/types.ts'
+import { fieldFault } from '../../api/error-text.ts'
 import { Button } from '../../ui/button.tsx'
 import { Choices } from '../../ui/forms/choices.tsx'
 import { CopyAsCurl } from '../../ui/copy-as-curl.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextArea, TextInput } from '../../ui/forms/field.tsx'
+import { useFocusOnRefusal } from '../../ui/forms/refusal.ts'
 import { Panel } from '../../ui/page.tsx'
 import { Options } from '../parts/options.tsx'
 import { UnsavedGuard } from '../parts/unsaved.tsx'
@@ -43,17 +44,15 @@ export function ToolForm({
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
   const isSaved = useRef(false)
+  const form = useFocusOnRefusal(error)
   const set = (change: Partial<ToolDraft>) => {
     setError(undefined)
     setDraft((now) => ({ ...now, ...change }))
   }
   const read = readDraft(draft)
   const body = 'body' in read ? read.body : undefined
-  const faults = error instanceof APIError ? error.issues : []
   const fault = (field: string): string | undefined =>
-    'fault' in read && read.fault.field === field
-      ? read.fault.message
-      : faults.find((one) => one.field === field || one.field.startsWith(`${field}.`))?.message
+    'fault' in read && read.fault.field === field ? read.fault.message : fieldFault(error, field)
   const { kind } = draft
   const missing =
     draft.name.trim() === ''
@@ -136,6 +135,7 @@ export function ToolForm({
     <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 xl:grid-cols-[minmax(0,1fr)_minmax(0,28rem)]">
       <UnsavedGuard isUnsaved={() => !isSaved.current && JSON.stringify(draft) !== JSON.stringify(before)} />
       <form
+        ref={form}
         className="min-w-0 space-y-5 rounded-lg border border-line bg-panel p-4"
         onSubmit={(event) => {
           event.preventDefault()

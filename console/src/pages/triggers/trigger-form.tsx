@@ -36,11 +36,13 @@ const actionNames = { start: 'Start a task', message: 'Answer a waiting task, or
 export function TriggerForm({
   project_id,
   values,
+  error,
   isBusy,
   submit,
 }: {
   project_id: string
   values?: TriggerValues
+  error: unknown
   isBusy: boolean
   submit: (values: TriggerValues) => void
 }) {
@@ -81,8 +83,8 @@ export function TriggerForm({
       thread_key: thread_key.trim() === '' ? null : thread_key.trim(),
     })
   return (
-    <Form action={values ? 'Save' : 'Create trigger'} reason={reason} isBusy={isBusy} submit={send}>
-      <Field label="Name">
+    <Form action={values ? 'Save' : 'Create trigger'} reason={reason} error={error} isBusy={isBusy} submit={send}>
+      <Field field="name" label="Name">
         <TextInput value={name} onChange={(event) => setName(event.target.value)} placeholder="New issues" />
       </Field>
       {!values && (
@@ -96,21 +98,22 @@ export function TriggerForm({
         </>
       )}
       {asksSecret && (
-        <Field label="Secret" hint={`${sourceNames[source]} makes it, and shows it in its settings.`}>
+        <Field field="secret" label="Secret" hint={`${sourceNames[source]} makes it, and shows it in its settings.`}>
           <SecretInput value={secret} onChange={(event) => setSecret(event.target.value)} />
         </Field>
       )}
       {source === 'hmac' && (
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Signature header">
+          <Field field="hmac.header" label="Signature header">
             <TextInput value={header} onChange={(event) => setHeader(event.target.value)} />
           </Field>
-          <Field label="Signature prefix (optional)">
+          <Field field="hmac.prefix" label="Signature prefix (optional)">
             <TextInput value={prefix} onChange={(event) => setPrefix(event.target.value)} placeholder="sha256=" />
           </Field>
         </div>
       )}
       <Field
+        field="filter"
         label="Filter (optional)"
         hint="JSON: conditions that must all hold, by eq, ne, in, exists or contains."
         fault={filter === undefined ? 'Enter a JSON list of conditions' : undefined}
@@ -125,6 +128,7 @@ export function TriggerForm({
         />
       </Field>
       <Field
+        field="input"
         label="Task input (optional)"
         hint="{{body.…}} stands for what was delivered, marked as data from outside. Without it the agent gets the whole body."
       >
@@ -135,7 +139,11 @@ export function TriggerForm({
           placeholder="Sort this issue into one of our areas: {{body.issue.title}}"
         />
       </Field>
-      <Field label="Thread key (optional)" hint="Deliveries with the same key continue one conversation.">
+      <Field
+        field="thread_key"
+        label="Thread key (optional)"
+        hint="Deliveries with the same key continue one conversation."
+      >
         <TextInput
           value={thread_key}
           onChange={(event) => setThreadKey(event.target.value)}

@@ -183,11 +183,11 @@ export default function TriggerPage() {
             width="max-w-2xl"
             refused={refused}
           >
-            <ErrorBox error={save.error} />
             <TriggerForm
               key={data.updated_at}
               project_id={project_id}
               values={{ ...data, hmac: data.hmac ?? undefined } as TriggerValues}
+              error={save.error}
               isBusy={save.isPending}
               submit={(values) => save.mutate(values)}
             />

@@ -12,7 +12,6 @@ import { curlOf } from '../../ui/copy-as-curl.tsx'
 import type { Column } from '../../ui/data-table.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
 import { PagedTable } from '../../ui/paged-table.tsx'
 import { Status } from '../../ui/status.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -102,7 +101,7 @@ export default function Triggers() {
         empty={
           <EmptyState
             title="No triggers yet"
-            actions={add('Create the first trigger')}
+            actions={add('Create a trigger')}
             command={curlOf('POST', `/api/v1/projects/${project_id}/triggers`, {
               body: { agent_id: 'agent_…', name: 'New issues', source: 'github' },
             })}
@@ -115,8 +114,12 @@ export default function Triggers() {
         }
       />
       <Dialog title="New trigger" isOpen={params.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
-        <ErrorBox error={create.error} />
-        <TriggerForm project_id={project_id} isBusy={create.isPending} submit={(values) => create.mutate(values)} />
+        <TriggerForm
+          error={create.error}
+          project_id={project_id}
+          isBusy={create.isPending}
+          submit={(values) => create.mutate(values)}
+        />
       </Dialog>
       {made && (
         <RevealedTrigger

@@ -3,7 +3,6 @@ import { useState } from 'react'
 import { budgetWarning_percent } from '#contract/resources/budget-window.ts'
 import { api } from '../../api/client.ts'
 import { Dialog } from '../../ui/dialog.tsx'
-import { ErrorBox } from '../../ui/error-box.tsx'
 import { Field, SelectInput, TextInput } from '../../ui/forms/field.tsx'
 import { Form } from '../../ui/forms/form.tsx'
 import { tell } from '../../ui/toast.tsx'
@@ -62,10 +61,10 @@ export function BudgetForm({
       <Form
         action={budget ? 'Save budget' : 'Set budget'}
         reason={reason}
+        error={save.error}
         isBusy={save.isPending}
         submit={() => save.mutate()}
       >
-        <ErrorBox error={save.error} />
         {budget ? (
           <div className="text-sm text-soft">
             <div className="mb-1 flex flex-wrap items-center gap-x-2">
@@ -87,8 +86,8 @@ export function BudgetForm({
           </Field>
         )}
         {!budget && <SubjectPicker project={project} scope={scope} value={subject} onChange={setSubject} />}
-        <div className="grid grid-cols-1 items-end gap-3 sm:grid-cols-4">
-          <Field label="US dollars">
+        <div className="grid grid-cols-1 gap-3 sm:grid-cols-2">
+          <Field field="max_cost_usd" label="US dollars">
             <TextInput
               inputMode="decimal"
               value={cost}
@@ -96,7 +95,7 @@ export function BudgetForm({
               placeholder="any"
             />
           </Field>
-          <Field label="Tokens">
+          <Field field="max_tokens" label="Tokens">
             <TextInput
               inputMode="numeric"
               value={tokens}
@@ -104,7 +103,7 @@ export function BudgetForm({
               placeholder="any"
             />
           </Field>
-          <Field label="Sandbox seconds">
+          <Field field="max_sandbox_seconds" label="Sandbox seconds">
             <TextInput
               inputMode="numeric"
               value={sandbox}
@@ -119,6 +118,7 @@ export function BudgetForm({
           </Field>
         </div>
         <Field
+          field="warn_percent"
           label="Warn at, in percent"
           hint="Sends the event budget.warning once per period. Subscribe a webhook to it for alerts."
         >

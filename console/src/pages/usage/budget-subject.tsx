@@ -45,7 +45,7 @@ export function SubjectPicker({ project, scope, value, onChange }: Picked) {
   if (scope !== 'api_key') return null
   return (
     <>
-      <Field label="API key" hint="Your own keys; a key of another user by its id.">
+      <Field field="subject" label="API key" hint="Your own keys; a key of another user by its id.">
         <SelectInput
           value={isOther ? another : value}
           onChange={({ target }) => {
@@ -63,7 +63,7 @@ export function SubjectPicker({ project, scope, value, onChange }: Picked) {
         </SelectInput>
       </Field>
       {isOther && (
-        <Field label="Identifier" hint="key_…, as it stands beside the key under “API keys”.">
+        <Field field="subject" label="Identifier" hint="key_…, as it stands beside the key under “API keys”.">
           <TextInput value={value} onChange={(event) => onChange(event.target.value)} />
         </Field>
       )}

@@ -24,10 +24,12 @@ export function newSecret(): string {
 /** Where events go, and which. With `values` it changes a webhook; its secret is rotated elsewhere. */
 export function WebhookForm({
   values,
+  error,
   isBusy,
   submit,
 }: {
   values?: Omit<WebhookValues, 'filters'> & { filters?: object }
+  error: unknown
   isBusy: boolean
   submit: (values: WebhookValues) => void
 }) {
@@ -50,10 +52,11 @@ export function WebhookForm({
     <Form
       action={values ? 'Save' : 'Create webhook'}
       reason={reason}
+      error={error}
       isBusy={isBusy}
       submit={() => submit({ url: url.trim(), events, filters, ...(values ? { status } : {}) })}
     >
-      <Field label="Address" hint="Receives a POST for each event. It must be reachable by the service.">
+      <Field field="url" label="Address" hint="Receives a POST for each event. It must be reachable by the service.">
         <TextInput
           type="url"
           value={url}
@@ -91,6 +94,7 @@ export function WebhookForm({
         <p className="mt-1 text-sm text-soft">Chosen: {events.join(', ') || 'none'}</p>
       </fieldset>
       <Field
+        field="filters"
         label="Filters (optional)"
         hint="JSON: values that fields of an event’s data must have. Events without the field are sent too."
         fault={filters === undefined ? 'Enter a JSON object of lists, such as {"severity": ["high"]}' : undefined}

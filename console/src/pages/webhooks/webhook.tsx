@@ -147,10 +147,10 @@ export default function WebhookPage() {
             width="max-w-2xl"
             refused={refused}
           >
-            <ErrorBox error={save.error} />
             <WebhookForm
               key={data.updated_at}
               values={data}
+              error={save.error}
               isBusy={save.isPending}
               submit={({ url, events, filters, status }) => save.mutate({ url, events, filters, status })}
             />

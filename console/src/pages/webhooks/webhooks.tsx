@@ -105,7 +105,7 @@ export default function Webhooks() {
       {isEmpty && (
         <EmptyState
           title="No webhooks yet"
-          actions={add('Create the first webhook')}
+          actions={add('Create a webhook')}
           command={curlOf('POST', '/api/v1/webhooks', {
             body: { url: 'https://hooks.example.com/cadre', events: ['task.completed', 'task.failed'] },
           })}
@@ -130,8 +130,7 @@ export default function Webhooks() {
         </div>
       )}
       <Dialog title="New webhook" isOpen={params.panel === 'new'} close={close} width="max-w-2xl" refused={mayNot}>
-        <ErrorBox error={create.error} />
-        <WebhookForm isBusy={create.isPending} submit={(values) => create.mutate(values)} />
+        <WebhookForm error={create.error} isBusy={create.isPending} submit={(values) => create.mutate(values)} />
       </Dialog>
       {made && (
         <Reveal

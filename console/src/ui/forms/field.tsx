@@ -1,6 +1,8 @@
 import { Field as Base } from '@base-ui/react/field'
 import type { ComponentProps, ReactNode } from 'react'
+import { WithCode } from '../with-code.tsx'
 import { control } from './control.ts'
+import { useFieldRefusal } from './refusal.ts'
 import { Select, type SelectProps } from './select.tsx'
 
 export { control } from './control.ts'
@@ -10,23 +12,26 @@ export function Field({
   label,
   hint,
   fault,
+  field,
   children,
-  name,
 }: {
   label: string
   hint?: ReactNode
   fault?: ReactNode
+  /** Its name in the request: what the service says of it is shown here. */
+  field?: string
   children: ReactNode
-  name?: string
 }) {
+  const refusal = useFieldRefusal(field)
+  const wrong = fault ?? refusal
   return (
-    <Base.Root invalid={fault !== undefined} name={name} className="block">
+    <Base.Root invalid={wrong !== undefined} className="block">
       <Base.Label className="mb-1 block font-medium">{label}</Base.Label>
       {children}
       {hint && <Base.Description className="mt-1 text-sm text-soft">{hint}</Base.Description>}
-      {fault !== undefined && (
+      {wrong !== undefined && (
         <Base.Error match className="mt-1 text-sm font-medium text-bad">
-          {fault}
+          {typeof wrong === 'string' ? <WithCode text={wrong} /> : wrong}
         </Base.Error>
       )}
     </Base.Root>

@@ -212,7 +212,7 @@ describe('a visitor without a session', () => {
       password: 'short',
     })
     assert.equal(faulty.status, 400)
-    assert.match(faulty.html, /id="email-fault">E-mail address must be a valid email/)
+    assert.match(faulty.html, /id="email-fault">E-mail address must be a valid e-mail address/)
     assert.match(faulty.html, /value="Bo"/)
     const weak = await browser.submit(faulty, `${path}/account`, {
       name: 'Bo',

@@ -47,7 +47,7 @@ export default function ModelProviders() {
     // What was sent holds the key: nothing keeps it.
     gcTime: 0,
     onSuccess: ({ name }) => {
-      tell(`${name} is added. Test it to see whether its key works`)
+      tell(`${name} is added. Test it to see whether it works`)
       close()
       return queries.invalidateQueries({ queryKey: ['model-providers'] })
     },
@@ -106,9 +106,6 @@ export default function ModelProviders() {
         </div>
       )}
       <Dialog title="Add a model provider" isOpen={params.panel === 'new'} close={close} refused={mayNot}>
-        <div className="mb-3 empty:hidden">
-          <ErrorBox error={create.error} />
-        </div>
         <ProviderForm error={create.error} isBusy={create.isPending} submit={(body) => create.mutate(body)} />
       </Dialog>
     </PageFrame>

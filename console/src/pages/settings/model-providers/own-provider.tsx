@@ -83,9 +83,9 @@ export function OwnProviderActions({
         close={close}
         refused={refused}
       >
-        <ErrorBox error={save.error} />
         <RotateForm
           action={own.key_preview === null ? 'Add key' : 'Rotate key'}
+          error={save.error}
           isBusy={save.isPending}
           submit={(api_key) => save.mutate({ api_key })}
         />
@@ -101,8 +101,12 @@ export function OwnProviderActions({
         <p>New calls carry no key. A provider that needs one refuses them, and their tasks fail.</p>
       </ConfirmDialog>
       <Dialog title={`Projects of ${own.name}`} isOpen={open === 'projects'} close={close} refused={refused}>
-        <ErrorBox error={save.error} />
-        <EnableForm own={own} isBusy={save.isPending} submit={(projects) => save.mutate({ projects })} />
+        <EnableForm
+          own={own}
+          error={save.error}
+          isBusy={save.isPending}
+          submit={(projects) => save.mutate({ projects })}
+        />
       </Dialog>
       <Dialog
         title={`Prices of ${own.name}`}

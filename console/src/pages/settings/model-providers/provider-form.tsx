@@ -4,7 +4,6 @@ import { projectId } from '#contract/core/project-id.ts'
 import { knownAddresses } from '#contract/models/known-addresses.ts'
 import { nativeProviders } from '#contract/models/native-providers.ts'
 import type { ModelProvider, NewModelProvider } from '#sdk/types.ts'
-import { fieldFault } from '../../../api/error-text.ts'
 import { projectsQuery } from '../../../api/queries.ts'
 import { Checkbox, Field, SecretInput, SelectInput, storedSecretHint, TextInput } from '../../../ui/forms/field.tsx'
 import { Form } from '../../../ui/forms/form.tsx'
@@ -28,7 +27,6 @@ export function ProviderForm({
   isBusy,
   submit,
 }: {
-  /** The error of the service, shown at its field. */
   error: unknown
   isBusy: boolean
   submit: (body: NewModelProvider) => void
@@ -41,7 +39,6 @@ export function ProviderForm({
   const [projects, setProjects] = useState<readonly string[] | null>(null)
   const isOther = kind === other
   const name = isOther ? typed.trim() : kind
-  const fault = (field: string) => fieldFault(error, field)
   const reason = !/^[a-z][a-z0-9-]*$/.test(name)
     ? 'Enter a name of lowercase letters, digits and -'
     : isOther && base_url.trim() === ''
@@ -55,6 +52,7 @@ export function ProviderForm({
     <Form
       action="Add provider"
       reason={reason}
+      error={error}
       isBusy={isBusy}
       submit={() =>
         submit({
@@ -66,13 +64,13 @@ export function ProviderForm({
         })
       }
     >
-      <Field label="Kind">
+      <Field field={isOther ? 'protocol' : 'name'} label="Kind">
         <SelectInput value={kind} onChange={({ target }) => setKind(target.value)}>
           <Options of={kinds} />
         </SelectInput>
       </Field>
       {isOther && (
-        <Field label="Name" hint={`Its models are called ${name || 'name'}/model.`} fault={fault('name')}>
+        <Field field="name" label="Name" hint={`Its models are called ${name || 'name'}/model.`}>
           <TextInput
             value={typed}
             autoComplete="off"
@@ -82,15 +80,10 @@ export function ProviderForm({
           />
         </Field>
       )}
-      {!isOther && fault('name') !== undefined && (
-        <p role="alert" className="text-sm text-bad">
-          {fault('name')}
-        </p>
-      )}
       <Field
+        field="base_url"
         label={isOther ? 'Base URL' : 'Base URL (optional)'}
-        hint={isOther ? 'The address before /chat/completions.' : `Left empty: ${addresses[kind]}`}
-        fault={fault('base_url')}
+        hint={isOther ? 'The address before /chat/completions.' : undefined}
       >
         <TextInput
           inputMode="url"
@@ -108,7 +101,7 @@ export function ProviderForm({
           </SelectInput>
         </Field>
       )}
-      <KeyField isOptional={isOther} value={api_key} fault={fault('api_key')} onChange={setKey} />
+      <KeyField isOptional={isOther} value={api_key} onChange={setKey} />
       <ProjectsField value={projects} onChange={setProjects} />
     </Form>
   )
@@ -117,10 +110,12 @@ export function ProviderForm({
 /** Another key of a provider. */
 export function RotateForm({
   action,
+  error,
   isBusy,
   submit,
 }: {
   action: string
+  error: unknown
   isBusy: boolean
   submit: (api_key: string) => void
 }) {
@@ -129,6 +124,7 @@ export function RotateForm({
     <Form
       action={action}
       reason={api_key === '' ? 'Enter the new key' : undefined}
+      error={error}
       isBusy={isBusy}
       submit={() => submit(api_key)}
     >
@@ -140,16 +136,18 @@ export function RotateForm({
 /** The projects that may use a provider. */
 export function EnableForm({
   own,
+  error,
   isBusy,
   submit,
 }: {
   own: NonNullable<ModelProvider['own']>
+  error: unknown
   isBusy: boolean
   submit: (projects: string[] | null) => void
 }) {
   const [projects, setProjects] = useState<readonly string[] | null>(own.projects)
   return (
-    <Form action="Save" isBusy={isBusy} submit={() => submit(projects === null ? null : [...projects])}>
+    <Form action="Save" error={error} isBusy={isBusy} submit={() => submit(projects === null ? null : [...projects])}>
       <ProjectsField value={projects} onChange={setProjects} />
     </Form>
   )
@@ -159,17 +157,15 @@ function KeyField({
   label = 'API key',
   isOptional = false,
   value,
-  fault,
   onChange,
 }: {
   label?: string
   isOptional?: boolean
   value: string
-  fault?: string | undefined
   onChange: (value: string) => void
 }) {
   return (
-    <Field label={isOptional ? `${label} (optional)` : label} hint={storedSecretHint} fault={fault}>
+    <Field field="api_key" label={isOptional ? `${label} (optional)` : label} hint={storedSecretHint}>
       <SecretInput value={value} onChange={({ target }) => onChange(target.value)} />
     </Field>
   )

@@ -133,7 +133,7 @@ test('an account is made on a page; faults stand beside their fields', async () 
   const { browser, page } = await open('/signup?return_to=/welcome')
   const faulty = await browser.submit(page, '/signup', { name: 'Bo', email: 'not an address', password: 'short' })
   assert.equal(faulty.status, 400)
-  assert.match(faulty.html, /id="email-fault">E-mail address must be a valid email/)
+  assert.match(faulty.html, /id="email-fault">E-mail address must be a valid e-mail address/)
   assert.match(faulty.html, /value="Bo"/)
   const weak = await browser.submit(faulty, '/signup', {
     name: 'Bo',
