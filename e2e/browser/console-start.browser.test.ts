@@ -20,7 +20,7 @@ const project = '/p/1'
 test('a new user creates a project and an agent and completes a task within a minute', inBrowser, async () => {
   const page = await cadre.open('/')
   const began_ms = performance.now()
-  await page.getByRole('button', { name: 'Create the first project' }).click()
+  await page.getByRole('button', { name: 'Create a project' }).click()
   const name = page.getByRole('textbox', { name: 'Name' })
   await name.fill('-no')
   assert.ok(await page.getByRole('button', { name: 'Create', exact: true }).isDisabled(), 'a name that may not be')
@@ -74,7 +74,7 @@ test('a refused change of an agent is shown at its field, and a rollback can be 
   await page.getByRole('link', { name: 'Edit' }).click()
   await page.getByLabel('Temperature').fill('9')
   await page.getByRole('button', { name: 'Save', exact: true }).click()
-  await page.locator('[aria-invalid=true]').waitFor()
+  await page.locator('[aria-invalid=true]:focus').waitFor()
   await checkScreen(page, 'agent-form-refused')
   await page.getByLabel('Temperature').fill('0.5')
   await page.getByLabel('Instructions').fill('Be brief.')

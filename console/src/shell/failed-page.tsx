@@ -78,7 +78,7 @@ function UnloadedPage({ error }: { error: unknown }) {
     )
   return (
     <Failure title="The service was updated">
-      <p>Cadre was updated. Reload the page.</p>
+      <p>Reload the page to continue.</p>
       <p className="flex flex-wrap items-center gap-3">
         <Button kind="primary" onClick={() => location.reload()}>
           Reload

@@ -87,9 +87,11 @@ export default function AgentsPage() {
         actions={
           <>
             <CopyAsCurl path={`/api/v1/projects/${project_id}/agents`} query={query} />
-            <ButtonLink kind="primary" {...paths.newAgent(project_id)} reason={mayNot}>
-              <Plus size={14} aria-hidden /> New agent
-            </ButtonLink>
+            {!isEmpty && (
+              <ButtonLink kind="primary" {...paths.newAgent(project_id)} reason={mayNot}>
+                <Plus size={14} aria-hidden /> New agent
+              </ButtonLink>
+            )}
           </>
         }
       />
@@ -145,7 +147,7 @@ export default function AgentsPage() {
                 <p>Text matches names and descriptions. Model and tag must match exactly.</p>
               </EmptyState>
             ) : (
-              <NoAgents project_id={project_id} />
+              <NoAgents project_id={project_id} refused={mayNot} />
             )
           }
         />
@@ -154,13 +156,13 @@ export default function AgentsPage() {
   )
 }
 
-function NoAgents({ project_id }: { project_id: string }) {
+function NoAgents({ project_id, refused }: { project_id: string; refused: string | undefined }) {
   return (
     <EmptyState
       title="No agents yet"
       actions={
         <>
-          <ButtonLink kind="primary" {...paths.newAgent(project_id)}>
+          <ButtonLink kind="primary" {...paths.newAgent(project_id)} reason={refused}>
             Create an agent
           </ButtonLink>
           <ButtonLink {...paths.start(project_id)}>First steps</ButtonLink>

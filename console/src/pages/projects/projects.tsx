@@ -63,6 +63,7 @@ export default function ProjectsPage() {
   const deleting = search.panel === 'delete' ? meant : undefined
   const closePanel = () => change({ panel: undefined, project: undefined })
   const refresh = () => queries.invalidateQueries({ queryKey: ['projects'] })
+  const isEmpty = data?.total === 0 && searchText === ''
   const columns: Column<Row>[] = [
     {
       id: 'name',
@@ -119,25 +120,31 @@ export default function ProjectsPage() {
         actions={
           <>
             <CopyAsCurl path="/api/v1/projects" query={query} />
-            <Button kind="primary" onClick={() => change({ panel: 'new' })}>
-              <Plus size={14} aria-hidden /> New project
-            </Button>
+            {!isEmpty && (
+              <Button kind="primary" onClick={() => change({ panel: 'new' })}>
+                <Plus size={14} aria-hidden /> New project
+              </Button>
+            )}
           </>
         }
       >
         A project groups agents with their tools, budgets and history.
       </PageHeader>
-      <div className="mb-3">
-        <SearchInput
-          label="Find a project"
-          value={searchText}
-          onChange={(event) => change({ search: event.target.value || undefined, page: undefined }, { replace: true })}
-        />
-      </div>
+      {!isEmpty && (
+        <div className="mb-3">
+          <SearchInput
+            label="Find a project"
+            value={searchText}
+            onChange={(event) =>
+              change({ search: event.target.value || undefined, page: undefined }, { replace: true })
+            }
+          />
+        </div>
+      )}
       <ErrorBox error={error ?? statistics.error} retry={() => void Promise.all([refetch(), statistics.refetch()])} />
       <Panel>
         {!data && !error && <Skeleton />}
-        {data?.total === 0 && searchText === '' && <NoProjects create={() => change({ panel: 'new' })} />}
+        {isEmpty && <NoProjects create={() => change({ panel: 'new' })} />}
         {data?.total === 0 && searchText !== '' && <EmptyState title={`No project is called ${searchText}`} />}
         {data && data.items.length > 0 && (
           <>
@@ -213,7 +220,7 @@ function NoProjects({ create }: { create: () => void }) {
       title="Start with a project"
       actions={
         <Button kind="primary" onClick={create}>
-          Create the first project
+          Create a project
         </Button>
       }
     >

@@ -193,7 +193,9 @@ function ToolFacts({ project_id, tool, use }: { project_id: string; tool: Tool; 
         {use === undefined ? (
           '…'
         ) : use.agents_total === 0 ? (
-          <span className="text-soft">None. Add it to an agent’s tools to let the agent call it.</span>
+          <span className="text-soft">
+            None. <Link {...paths.agents(project_id)}>Add it to the tools of an agent</Link> to let the agent call it.
+          </span>
         ) : (
           <span className="flex flex-wrap gap-x-3">
             {use.agents.map((agent) => (

@@ -3,7 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { api } from '../../api/client.ts'
 import { paths } from '../../paths.ts'
-import { Button } from '../../ui/button.tsx'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { CopyId } from '../../ui/copy.tsx'
 import { EmptyState } from '../../ui/empty-state.tsx'
 import { ErrorBox } from '../../ui/error-box.tsx'
@@ -195,8 +195,15 @@ export function UsageTable({ project }: { project: string }) {
         </p>
       )}
       {page?.total === 0 && (
-        <EmptyState title="No usage in this period">
-          Model and tool calls are counted here by the hour, with their tokens and cost.
+        <EmptyState
+          title="No usage in this period"
+          actions={
+            <ButtonLink kind="primary" {...paths.playground(project)}>
+              Run a task
+            </ButtonLink>
+          }
+        >
+          <p>Model and tool calls are counted here by the hour, with their tokens and cost.</p>
         </EmptyState>
       )}
       {page && page.total > 0 && (
