@@ -7,7 +7,7 @@ import { ErrorBox } from '../../ui/error-box.tsx'
 /** Sends a person to the issuer of a credential, in another tab. */
 export function ConnectButton({
   project_id,
-  credential: { id, name, status },
+  credential: { id, name, status, connected_at },
   size,
   refused,
 }: {
@@ -22,9 +22,11 @@ export function ConnectButton({
     mutationFn: async () => {
       const started = await api.credentials.authorize(project_id, id)
       globalThis.open(started.url, '_blank', 'noopener')
-      return started.url
+      return { url: started.url, connected_at }
     },
   })
+  // Until the issuer has sent the person back.
+  const url = connect.data?.connected_at === connected_at ? connect.data?.url : undefined
   return (
     <span className="inline-flex flex-col gap-1">
       <Button
@@ -37,11 +39,11 @@ export function ConnectButton({
       >
         {status === 'connected' ? 'Connect again' : 'Connect'}
       </Button>
-      {connect.data !== undefined && (
+      {url !== undefined && (
         <span role="status" className="text-sm text-soft">
           Continue at{' '}
-          <a href={connect.data} target="_blank" rel="noreferrer">
-            {new URL(connect.data).host}
+          <a href={url} target="_blank" rel="noreferrer">
+            {new URL(url).host}
           </a>
           .
         </span>
