@@ -97,16 +97,15 @@ function scopesNow({ kind, scopes }: Principal, right: Right): string[] {
 
 /** The rights of those credentials that are still valid, by kind, id, organization and secret. */
 async function findRights(sql: Sql, streams: Guarded[]): Promise<Map<string, Right>> {
-  const asked = streams.map(({ principal: { kind, credential_id, org_id, user_id }, key_hash }) => ({
-    kind,
-    credential_id,
-    org_id,
-    user_id,
-    key_hash,
-  }))
+  // Many streams and waits may have one credential.
+  const asked = new Map<string, Asked & Pick<Principal, 'user_id'>>()
+  for (const { principal, key_hash } of streams) {
+    const { kind, credential_id, org_id, user_id } = principal
+    asked.set(nameOf({ kind, credential_id, org_id, key_hash }), { kind, credential_id, org_id, user_id, key_hash })
+  }
   const rows = await sql<Right & Asked>`
-    select distinct a.kind, a.credential_id, a.org_id, a.key_hash, m.role, coalesce(k.scopes, c.scopes) as scopes
-    from jsonb_to_recordset(${jsonb(asked)}::jsonb)
+    select a.kind, a.credential_id, a.org_id, a.key_hash, m.role, coalesce(k.scopes, c.scopes) as scopes
+    from jsonb_to_recordset(${jsonb([...asked.values()])}::jsonb)
       as a(kind text, credential_id text, org_id text, user_id text, key_hash text)
     join member m on m.org_id = a.org_id and m.user_id = a.user_id
     join app_user u on u.id = a.user_id and u.disabled_at is null
