@@ -62,7 +62,7 @@ export async function answerToolCalls(
     })
   }
   await noteResolved(tx, ids, answers[0]?.user_id ?? '')
-  return applyAnswers(tx, queue, [{ task: task!, ...resumed(task!), steps, events: steps.flatMap(stepEvents) }])
+  return applyAnswers(tx, queue, [resumed(task!, { steps, events: steps.flatMap(stepEvents) })])
 }
 
 /** Why the holder of a lease may not send a result; undefined if it may, or without a lease. */
@@ -119,7 +119,7 @@ export async function loseToolCalls(tx: Sql, queue: Queue): Promise<JournalNotic
       message: `The lease of a call of ${name} ended without a result; a person is asked what became of it`,
       context: { tool: name, step_id: id },
     }))
-    if (steps.length > 0) changes.push({ task, ...resumed(task), steps, logs })
+    if (steps.length > 0) changes.push(resumed(task, { steps, logs }))
   }
   return { ...(await applyAnswers(tx, queue, changes)), more: lost.length === lostBatch }
 }

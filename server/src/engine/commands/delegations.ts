@@ -189,8 +189,9 @@ async function settleParent({ sql, queue, afterAnswer }: DelegationOptions, pare
       afterAnswer(tx, await applyAnswers(tx, queue, [change]))
       return
     }
-    const more = task.cancel && task.status === 'waiting' ? {} : resumed(task)
-    afterAnswer(tx, await applyAnswers(tx, queue, [{ task, ...more, steps, events: steps.flatMap(stepEvents) }]))
+    const done = { steps, events: steps.flatMap(stepEvents) }
+    const change = task.cancel && task.status === 'waiting' ? { task, ...done } : resumed(task, done)
+    afterAnswer(tx, await applyAnswers(tx, queue, [change]))
   })
 }
 

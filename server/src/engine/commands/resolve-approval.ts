@@ -76,9 +76,7 @@ export async function resolveApproval(
   }
   const after = afterAnswer(await requireStep(tx, moved), moved)
   return applyAnswers(tx, queue, [
-    {
-      task,
-      ...resumed(task),
+    resumed(task, {
       steps: [after],
       // A call that may be repeated has its event when it is made.
       events: [resolvedEvent(moved, decision), ...(after.status === 'unknown' ? [] : stepEvents(after))],
@@ -89,7 +87,7 @@ export async function resolveApproval(
           context: { approval_id, kind: moved.kind, resolved_by: user_id, reason },
         },
       ],
-    },
+    }),
   ])
 }
 
@@ -181,12 +179,6 @@ async function expiredChange(tx: Sql, task: LockedTask, approval: ApprovalRow): 
   }
   const after = afterAnswer(await requireStep(tx, approval), approval)
   const { events = [], ...cancel } = cancels && !task.cancel ? requested(task, request) : {}
-  return {
-    task,
-    ...resumed(task),
-    ...cancel,
-    steps: [after],
-    events: [event, ...stepEvents(after), ...events],
-    logs: [log],
-  }
+  const done = { steps: [after], events: [event, ...stepEvents(after), ...events], logs: [log] }
+  return { ...resumed(task, done), ...cancel }
 }

@@ -10,7 +10,7 @@ import type { Queue } from '../queue/queue.ts'
 import { applyAnswers, resumed, type JournalNotice } from '../journal/resume.ts'
 import { lockTasks } from '../journal/task-rows.ts'
 import { stepEvents } from '../run/tool-plan.ts'
-import type { LockedTask, Step } from '../task.ts'
+import type { LockedTask, Step, TaskChange } from '../task.ts'
 
 /** A message that a person sends to a task. */
 export interface NewMessage {
@@ -77,26 +77,23 @@ export async function sendMessage(
       ]
     : []
   if (!asked) await insertMessage(tx, message, said)
-  const notice = await applyAnswers(tx, queue, [
-    {
-      task,
-      ...(asked ? resumed(task) : { unseen: true }),
-      steps: answer,
-      events: [
-        {
-          type: 'message.completed',
-          data: {
-            message_id: message.id,
-            step_id: asked?.id ?? null,
-            role: 'user',
-            content: said.content,
-            tool_calls: [],
-          },
+  const done: Pick<TaskChange, 'steps' | 'events'> = {
+    steps: answer,
+    events: [
+      {
+        type: 'message.completed',
+        data: {
+          message_id: message.id,
+          step_id: asked?.id ?? null,
+          role: 'user',
+          content: said.content,
+          tool_calls: [],
         },
-        ...answer.flatMap(stepEvents),
-      ],
-    },
-  ])
+      },
+      ...answer.flatMap(stepEvents),
+    ],
+  }
+  const notice = await applyAnswers(tx, queue, [asked ? resumed(task, done) : { task, unseen: true, ...done }])
   return { result: { outcome: 'sent', message }, notice }
 }
 

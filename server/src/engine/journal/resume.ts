@@ -15,10 +15,15 @@ export interface JournalNotice {
 }
 
 /**
- * Resumes a task that waits for a person; if its agent may not work, it waits for the agent. For a running task, its
- * worker is notified and checks before the next step.
+ * The change of a task for which something was `done` that it waits for. A waiting task is resumed; if its agent may not
+ * work, it waits for the agent. For a running task, its worker is notified and checks before the next step.
  */
-export function resumed(task: LockedTask): Omit<TaskChange, 'task'> {
+export function resumed(task: LockedTask, done: Pick<TaskChange, 'steps' | 'events' | 'logs'>): TaskChange {
+  const { events = [], ...next } = afterWait(task)
+  return { task, ...next, ...done, events: [...(done.events ?? []), ...events] }
+}
+
+function afterWait(task: LockedTask): Omit<TaskChange, 'task' | 'steps' | 'logs'> {
   if (task.status !== 'waiting') return { unseen: true }
   if (!answeredWaitReasons.some((reason) => reason === task.wait?.reason)) return {}
   const held = agentHolds(task)

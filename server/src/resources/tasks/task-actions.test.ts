@@ -62,6 +62,19 @@ describe('a message', () => {
     )
   })
 
+  it('an answer while the agent is paused is followed by an event that the task waits for its agent', async () => {
+    const agent = await newAgent({ tools: ['request_input'] })
+    const task = await give(agent, script(ask, { text: 'You said {{tool_result}}' }))
+    await call('POST', `${agent}/pause`)
+    await send(task, 'blue')
+    const waits = (await eventsOf(task)).filter(({ type }) => type === 'task.waiting')
+    assert.deepEqual(
+      waits.map(({ data }) => data.wait.reason),
+      ['input', 'agent_paused'],
+    )
+    assert.deepEqual((await read(task)).wait, waits[1]!.data.wait)
+  })
+
   it('a message to a task that waits for an answer is the answer', async () => {
     const agent = await newAgent({ tools: ['request_input'] })
     const task = await give(agent, script(ask, { text: 'You said {{tool_result}}' }))
