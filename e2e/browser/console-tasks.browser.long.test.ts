@@ -89,6 +89,7 @@ test('a person denies a call on the page of its task, and the model reads the re
   await card.waitFor()
   await checkScreen(page, 'task-approval')
   await card.getByRole('button', { name: 'Deny' }).click()
+  await page.locator('textarea:focus').waitFor()
   await card.getByLabel('Reason, shown to the model').fill('We do not multiply here.')
   await card.getByRole('button', { name: 'Deny the call' }).click()
   await card.waitFor({ state: 'detached' })

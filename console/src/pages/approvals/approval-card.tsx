@@ -127,6 +127,7 @@ export function ApprovalCard({
           </label>
           <textarea
             id={field}
+            autoFocus
             value={text}
             onChange={({ target }) => setText(target.value)}
             rows={Math.min(16, text.split('\n').length + 1)}
@@ -153,6 +154,7 @@ export function ApprovalCard({
           </label>
           <textarea
             id={field}
+            autoFocus
             value={text}
             onChange={({ target }) => setText(target.value)}
             rows={3}
