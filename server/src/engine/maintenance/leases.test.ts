@@ -5,7 +5,15 @@ import { insertTestAgent, newTestTask } from '../../../test/fixtures.ts'
 import { makeTestDatabase } from '../../../test/harness.ts'
 import { newId } from '../../platform/ids.ts'
 import { openDatabase, type Database, type Fragment, type Sql } from '../../platform/postgres/database.ts'
-import { isDead, lease_seconds, listDeadWorkers, presenceLock, registerWorker, type SeenWorker } from './leases.ts'
+import {
+  isDead,
+  lease_seconds,
+  listDeadWorkers,
+  presenceLock,
+  reapWorker,
+  registerWorker,
+  type SeenWorker,
+} from './leases.ts'
 import { insertTask, type NewTask } from '../commands/new-task.ts'
 import { openQueue, type Queue } from '../queue/queue.ts'
 
@@ -41,6 +49,17 @@ describe('the check for dead workers', () => {
     await tx`update task set status = 'running', worker_id = ${worker_id} where id = ${task.id}`
     await tx`delete from worker where id = ${worker_id}`
   }
+
+  it('of processes that find the same worker dead, one reports it', async () => {
+    const { sql } = database
+    const id = newId('worker')
+    await registerWorker(sql, { id, instance: id, slots: 1 })
+    const reports = await Promise.all([1, 2, 3].map(() => reapWorker(sql, queue, id)))
+    assert.deepEqual(
+      reports.filter((tasks) => tasks !== undefined),
+      [0],
+    )
+  })
 
   it('the SQL statement and the rule agree on which workers are dead', async () => {
     const { sql } = database

@@ -129,18 +129,20 @@ export async function listDeadWorkers(
 }
 
 /**
- * Requeues the tasks of a dead worker in batches, deletes its row, and returns the number of tasks. The next worker
- * continues from the last completed step. The fencing number rejects stale writes of the dead worker.
+ * Requeues the tasks of a dead worker in batches, deletes its row, and returns the number of tasks; undefined if another
+ * process has done all that. The next worker continues from the last completed step. The fencing number rejects stale
+ * writes of the dead worker.
  */
-export async function reapWorker(sql: Sql, queue: Queue, worker_id: string): Promise<number> {
+export async function reapWorker(sql: Sql, queue: Queue, worker_id: string): Promise<number | undefined> {
   let given = 0
   for (;;) {
     const { count } = await requeueTasks(sql, queue, worker_id, { crashed: true, except: [] })
     given += count
     if (count < batch) break
   }
-  await sql`delete from worker w where id = ${worker_id} and not exists (select from task where worker_id = ${worker_id} and status = 'running')`
-  return given
+  const [deleted] =
+    await sql`delete from worker w where id = ${worker_id} and not exists (select from task where worker_id = ${worker_id} and status = 'running') returning id`
+  return given > 0 || deleted ? given : undefined
 }
 
 /** The change that lets any worker take a task again. With `crashed`, it also counts one more crash under the task. */

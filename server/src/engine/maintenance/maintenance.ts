@@ -163,7 +163,9 @@ export function startMaintenance(options: MaintenanceOptions): Maintenance {
     if (!starting && performance.now() - blind_at < lease_seconds * 1000) return
     for (const id of await listDeadWorkers(sql, me, { starting })) {
       const given = await reapWorker(sql, queue, id)
-      log.info({ worker: id, tasks: given }, 'a worker is dead; its tasks were requeued')
+      if (given === undefined) continue
+      const then = given > 0 ? 'its tasks were requeued' : 'it held no tasks'
+      log.info({ worker: id, tasks: given }, `a worker is dead; ${then}`)
       if (given > 0) wake()
     }
   }
