@@ -13,6 +13,7 @@ import {
   partsText,
 } from '../../../test/fakes/a2a-client.ts'
 import { createAgent, createProject } from '../../../test/fixtures.ts'
+import { newId } from '../../platform/ids.ts'
 
 let service: TestService
 let project: string
@@ -334,7 +335,8 @@ describe('an approval', () => {
 
 describe('errors', () => {
   it('A2A errors have the form of the protocol in JSON-RPC and in HTTP', async () => {
-    const cases: [string, unknown, Record<string, string>, number, number][] = [
+    type Case = [string, unknown, Record<string, string>, number, number]
+    const cases: Case[] = [
       ['GetTask', { id: 'task_00000000000000000000000000' }, {}, 200, -32001],
       ['GetTask', {}, {}, 200, -32602],
       ['Nothing', {}, {}, 200, -32601],
@@ -346,6 +348,13 @@ describe('errors', () => {
       ['SendMessage', sent('x', { taskId: 'task_00000000000000000000000000' }), {}, 200, -32001],
       ['ListTasks', { pageToken: 'x' }, {}, 200, -32602],
       ['ListTasks', { pageToken: { toString: 1 } }, {}, 200, -32602],
+      ...['1', '0000-01-01', '+275760-01-01T00:00:00Z', 'Jan 1 2026 (\u0000)'].map((at): Case => {
+        const pageToken = Buffer.from(JSON.stringify([at, newId('task')])).toString('base64url')
+        return ['ListTasks', { pageToken }, {}, 200, -32602]
+      }),
+      ...['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-23:59', '2026-01-01 x'].map((after): Case => [
+        ...(['ListTasks', { statusTimestampAfter: after }, {}, 200, -32602] as const),
+      ]),
       ['SendMessage', [], {}, 200, -32602],
     ]
     for (const [method, params, headers, status, code] of cases) {

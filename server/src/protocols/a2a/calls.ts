@@ -1,6 +1,7 @@
 import { TaskState, taskStateFromJSON, type ListTasksResponse, type Task } from '@a2a-js/sdk'
 import { isFinished } from '#contract/tasks/task-lifecycle.ts'
 import { a2aBounds, type A2aMethod } from '#contract/doors/a2a.ts'
+import { parseTimestamp } from '#contract/core/timestamps.ts'
 import { projectId } from '#contract/core/project-id.ts'
 import { notFound } from '#contract/core/problems.ts'
 import { isObject } from '#contract/core/merge-patch.ts'
@@ -156,8 +157,8 @@ function readToken(token: unknown): { at: string; id: string } {
   try {
     if (typeof token !== 'string') throw new TypeError('a token is a text')
     const [at, id] = JSON.parse(Buffer.from(token, 'base64url').toString()) as [unknown, unknown]
-    if (typeof at === 'string' && !Number.isNaN(Date.parse(at)) && typeof id === 'string' && isId('task', id))
-      return { at, id }
+    const position = typeof at === 'string' ? parseTimestamp(at) : undefined
+    if (position !== undefined && typeof id === 'string' && isId('task', id)) return { at: position, id }
   } catch {
     // The token was not created by `tokenOf`.
   }
@@ -227,9 +228,9 @@ async function threadsOf(
 
 function readTime(value: unknown): string | undefined {
   if (isNothing(value)) return undefined
-  if (typeof value !== 'string' || Number.isNaN(Date.parse(value)) || !/^\d{4}-\d\d-\d\d/.test(value))
-    throw badMember('statusTimestampAfter', 'must be a time by RFC 3339')
-  return new Date(value).toISOString()
+  const time = typeof value === 'string' ? parseTimestamp(value) : undefined
+  if (time === undefined) throw badMember('statusTimestampAfter', 'must be a time by RFC 3339')
+  return time
 }
 
 const approvalWaits = ['approval', 'unknown_outcome']

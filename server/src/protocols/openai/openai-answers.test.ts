@@ -83,6 +83,14 @@ describe('what a request says beside its input', () => {
       ['chat/completions', { messages: [{ role: 'user', content: [{ type, text: 'x' }] }] }, 'messages[0].content[0]'],
       ['chat/completions', { messages, response_format: { type } }, 'response_format'],
     ]
+    for (const run_after of ['0000-01-01', '+275000-01-01T00:00:00Z', '9999-12-31T23:59:59-23:59', '1'])
+      bodies.push(['responses', { input: 'x', cadre: { run_after } }, 'cadre.run_after'])
+    for (const [name, limit] of [
+      ['max_tokens', 1.5],
+      ['max_steps', 1e300],
+      ['max_cost_usd', 1e300],
+    ] as const)
+      bodies.push(['responses', { input: 'x', cadre: { budget: { [name]: limit } } }, `cadre.budget.${name}`])
     for (const [path, members, param] of bodies) {
       const reply = await service.send('POST', `/v1/${path}`, { body: { model: 'answers/echo', ...members } })
       assert.deepEqual([reply.status, reply.body.error.param], [400, param], JSON.stringify(reply.body))

@@ -1,10 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '#contract/core/merge-patch.ts'
+import { parseTimestamp } from '#contract/core/timestamps.ts'
 import { openaiBounds } from '#contract/doors/openai.ts'
 import { efforts } from '#contract/models/call-settings.ts'
+import { TaskBudget } from '#contract/resources/agents.ts'
 import type { Caller, CallerTool } from '../../engine/task.ts'
 import { schemaError } from '../../engine/tools/arguments.ts'
 import { schemaIssues } from '../../engine/tools/data-schema.ts'
+import { check } from '../../http/validation.ts'
 import { settingsOf } from '../settings-of.ts'
 import { badParameter, shown, unsupported } from './problems.ts'
 
@@ -327,9 +330,10 @@ function readTaskOptions(cadre: unknown): TaskOptions {
     options.timeout_seconds = timeout_seconds
   }
   if (run_after !== undefined) {
-    if (typeof run_after !== 'string' || Number.isNaN(Date.parse(run_after)))
-      throw badParameter('cadre.run_after', 'cadre.run_after must be a time.')
-    options.run_after = new Date(run_after).toISOString()
+    const at = typeof run_after === 'string' ? parseTimestamp(run_after) : undefined
+    if (at === undefined)
+      throw badParameter('cadre.run_after', 'cadre.run_after must be a time, such as 2026-11-20T10:30:00Z.')
+    options.run_after = at
   }
   if (budget !== undefined) {
     const names = new Set(['max_cost_usd', 'max_tokens', 'max_steps', 'max_tool_calls'])
@@ -337,6 +341,8 @@ function readTaskOptions(cadre: unknown): TaskOptions {
       isObject(budget) &&
       Object.entries(budget).every(([name, value]) => names.has(name) && typeof value === 'number' && value >= 0)
     if (!isValid) throw badParameter('cadre.budget', 'cadre.budget must contain only limits, as numbers.')
+    const [issue] = check(TaskBudget, budget)
+    if (issue) throw badParameter(`cadre.budget.${issue.field}`, `cadre.budget.${issue.field} ${issue.message}.`)
     options.budget = budget as Record<string, number>
   }
   if (on_disconnect !== undefined) {
