@@ -14,6 +14,7 @@ import { registerCors } from './http/connection/cors.ts'
 import { answerProblem } from './http/handle.ts'
 import { errorFormatOf, isProtocol } from './http/error-formats.ts'
 import type { HttpContext } from './http/http-context.ts'
+import { originForm } from './http/unknown/origin-form.ts'
 import { countOpenStreams } from './http/connection/open-streams.ts'
 import { guardStreams } from './http/access/stream-rights.ts'
 import { makeCoalescer } from './http/access/coalesce.ts'
@@ -112,6 +113,7 @@ export async function buildApp(
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: pathParameterMax },
+    rewriteUrl: ({ url = '/' }) => (url.startsWith('/') ? url : originForm(url)),
     frameworkErrors: (_error: unknown, request: FastifyRequest, reply: FastifyReply) => {
       // A path that cannot be decoded is unknown. No hook has run yet, so headers are set here.
       reply.headers({ ...headersOfEveryAnswer(context, request.id), 'x-response-time': '0ms' })
@@ -396,6 +398,9 @@ function asProblem(error: unknown, request: FastifyRequest): unknown {
       max: body_bytes,
     })
   }
+  // The client left while it sent; the service did not fail.
+  if (error === request.raw.errored)
+    return invalid({ field: 'body', message: 'ended too early', code: 'invalid_format' })
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
   if (status >= 400 && status < 500 && typeof code === 'string' && code.startsWith('FST_')) {
     return invalid({ field: 'body', message: 'could not be read', code: 'invalid_format' })

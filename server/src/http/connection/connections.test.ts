@@ -83,6 +83,25 @@ describe('an ambiguous request', () => {
 })
 
 describe('a request', () => {
+  it('a request line in absolute form is served like its path', async () => {
+    const cases = [
+      ['GET http://other.example/api/v1/status HTTP/1.1', '', 200],
+      ['GET HTTP://other.example?x HTTP/1.1', '', 303],
+      ['POST http://other.example/mcp HTTP/1.1', '{"jsonrpc":"2.0","id":1,"method":"nothing"}', 200],
+      ['GET ftp://other.example/api/v1/status HTTP/1.1', '', 404],
+    ] as const
+    for (const [line, message, status] of cases) {
+      const { host } = new URL(test.url)
+      const headers = [line, `host: ${host}`, 'content-type: application/json', 'mcp-protocol-version: 2025-06-18']
+      const accept = 'accept: application/json, text/event-stream'
+      const answer = await exchange(
+        test.url,
+        request([...headers, accept, `content-length: ${message.length}`], message),
+      )
+      assert.deepEqual(statuses(answer), [status], `${line}\n${answer}`)
+    }
+  })
+
   it('a request in chunks has the same meaning as one with a length', async () => {
     const chunks = [...'{"name":"in-chunks"}'].map((letter) => `1\r\n${letter}\r\n`).join('')
     assert.deepEqual(

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
 import { pino } from 'pino'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { readConfig } from '../../config/config.ts'
@@ -47,6 +50,32 @@ describe('the request log', () => {
     )
     assert.match(credential_id, /^key_/)
     assert.ok(Number.isInteger(duration_ms) && duration_ms >= 0)
+  })
+
+  it('a client that leaves before its body ends is not logged as a failed request', async () => {
+    const { hostname, port } = new URL(service.url)
+    const head = [
+      'POST /api/v1/projects HTTP/1.1',
+      'host: localhost',
+      `x-api-key: ${service.first_owner!.api_key}`,
+      'content-type: application/json',
+      'content-length: 100',
+    ]
+    const socket = connect(Number(port), hostname)
+    const [request] = await Promise.all([
+      once(service.app.server, 'request').then(([one]) => one as IncomingMessage),
+      new Promise<void>((sent) => socket.write(`${head.join('\r\n')}\r\n\r\n{"a`, () => sent())),
+    ])
+    await eventually(async () => request.listenerCount('error') > 0)
+    const closed = new Promise((done) => request.once('close', done))
+    socket.destroy()
+    await closed
+    const { headers } = await send('GET', '/api/v1/status')
+    await entryOf(headers.get('x-request-id'))
+    assert.deepEqual(
+      lines.filter((line) => line.includes('request failed')),
+      [],
+    )
   })
 
   it("the request log has the caller's request id only if it is well-formed (decision D4)", async () => {

@@ -203,6 +203,8 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
   reply.hijack()
   const response = reply.raw
   response.on('error', () => {})
+  // The client decides whether its connection stays open; the library would keep it.
+  answer.headers.delete('connection')
   response.writeHead(answer.status, { ...ours, ...Object.fromEntries(answer.headers), ...stream })
   if (!reader || !first) return void response.end()
   const source = Readable.from(partsOf(reader, first), { objectMode: false })

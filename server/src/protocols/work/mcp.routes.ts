@@ -48,6 +48,8 @@ export function workMcpRoutes(app: FastifyInstance, http: HttpContext, context: 
       response.once('close', () => settle(context, work, response.writableFinished))
       const isStream = answer.headers.get('content-type')?.startsWith('text/event-stream')
       const unbuffered = isStream ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' } : {}
+      // The client decides whether its connection stays open; the library would keep it.
+      answer.headers.delete('connection')
       response.writeHead(answer.status, { ...ours, ...Object.fromEntries(answer.headers), ...unbuffered })
       if (!answer.body) {
         response.end()
