@@ -122,6 +122,8 @@ export async function buildApp(
     },
   } as Parameters<typeof Fastify>[0]) as unknown as FastifyInstance
   app.server.maxConnections = connectionsMax
+  // Node remembers an address that was read, and has none for a closed connection, whose requests may still run.
+  app.server.on('connection', (socket) => void socket.remoteAddress)
   keepSlowBodies(app.server)
   // Node would answer unknown expectations with 417 and without the usual headers. They may be ignored (RFC 9110 §10.1.1).
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import type { IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { eventually, startTestService, type Reply, type TestService } from '../../../test/harness.ts'
 import { exchange } from '../../../test/raw-http.ts'
@@ -83,6 +85,18 @@ describe('an ambiguous request', () => {
 })
 
 describe('a request', () => {
+  it('the address of a client is known after its connection closed', async () => {
+    const { hostname, port } = new URL(test.url)
+    const arrived = new Promise<IncomingMessage>((resolve) => test.service.app.server.once('request', resolve))
+    const socket = connect(Number(port), hostname)
+    socket.write(post(['content-length: 100'], '{'))
+    const asked = await arrived
+    const closed = new Promise((resolve) => asked.socket.once('close', resolve))
+    socket.destroy()
+    await closed
+    assert.equal(asked.socket.remoteAddress, '127.0.0.1')
+  })
+
   it('a request line in absolute form is served like its path', async () => {
     const cases = [
       ['GET http://other.example/api/v1/status HTTP/1.1', '', 200],
