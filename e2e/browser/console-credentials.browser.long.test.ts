@@ -77,8 +77,8 @@ test('a person connects a credential on the page of the waiting task, which then
 
 test('what the service refuses of a new credential is shown at its field, and is not lost', inBrowser, async () => {
   const project = (await post('/api/v1/projects', { name: 'refusals' })).id
-  // The test causes the refusal.
-  const page = await cadre.open(`/p/${project}/credentials?panel=new`, { allowed: /400/ })
+  // The test causes the refusals.
+  const page = await cadre.open(`/p/${project}/credentials?panel=new`, { allowed: /400|401/ })
   await page.getByLabel('Name').fill('WEATHER_KEY')
   await page.getByLabel('Secret', { exact: true }).fill('s3cret')
   const hosts = page.getByLabel('Hosts it may be sent to')
@@ -90,6 +90,19 @@ test('what the service refuses of a new credential is shown at its field, and is
   assert.equal(await refused.inputValue(), await hosts.inputValue(), 'the cursor is in the refused field')
   await checkScreen(page, 'credential-refused')
   await hosts.fill('api.example.com')
+  // After the end of the session the dialog that says so keeps the focus, also where the form under it fails after that.
+  const cookies = await page.context().cookies()
+  await page.context().clearCookies()
+  await save.click()
+  const ended = page.getByRole('dialog', { name: 'Your session has ended' })
+  await ended.locator(':focus').waitFor()
+  const failed = page.waitForResponse((answer) => answer.status() === 401 && answer.request().method() === 'POST')
+  await page.evaluate(`document.querySelector('[role=dialog] form').requestSubmit()`)
+  await failed
+  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
+  assert.equal(await ended.locator(':focus').count(), 1)
+  await page.context().addCookies(cookies)
+  await ended.getByRole('button', { name: 'Not now' }).click()
   await save.click()
   await page.getByRole('link', { name: 'WEATHER_KEY' }).waitFor()
   checkPage(page)

@@ -1,4 +1,5 @@
 import { createContext, useContext, useEffect, useRef, type RefObject } from 'react'
+import { AuthenticationError } from '#sdk/errors.ts'
 import { fieldFault } from '../../api/error-text.ts'
 
 /** Why the service refused what the form around was sent. */
@@ -17,7 +18,8 @@ export function useFieldRefusal(field: string | undefined): string | undefined {
 export function useFocusOnRefusal(error: unknown): RefObject<HTMLFormElement | null> {
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => {
-    if (error == null) return
+    // Where the session has ended, a dialog over the form asks for another.
+    if (error == null || error instanceof AuthenticationError) return
     const target =
       form.current?.querySelector<HTMLElement>('[aria-invalid=true]') ??
       form.current?.querySelector<HTMLElement>('[type=submit]')
