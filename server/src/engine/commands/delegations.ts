@@ -4,7 +4,7 @@ import type { TaskEvent } from '../../events/streams/streams-hub.ts'
 import { newId } from '../../platform/ids.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { NewTask } from './new-task.ts'
-import { canceled, readReceipt } from '../journal/cancel.ts'
+import { canceled, cutShort, readReceipt } from '../journal/cancel.ts'
 import {
   findChildrenUsage,
   hasOpenChildren,
@@ -186,7 +186,7 @@ async function settleParent({ sql, queue, afterAnswer }: DelegationOptions, pare
         events: [...steps.flatMap(stepEvents), ...events],
         job: { kind: 'forget' as const },
       }
-      afterAnswer(tx, await applyAnswers(tx, queue, [change]))
+      afterAnswer(tx, await applyAnswers(tx, queue, await cutShort(tx, [change])))
       return
     }
     const done = { steps, events: steps.flatMap(stepEvents) }

@@ -10,7 +10,7 @@ import {
 } from '../journal/approvals.queries.ts'
 import { callHash } from '../tools/call-hash.ts'
 import { inputOf, type ApprovedCall } from '../journal/call-states.ts'
-import { canceled, readReceipt, requested } from '../journal/cancel.ts'
+import { canceled, cutShort, readReceipt, requested } from '../journal/cancel.ts'
 import type { Queue } from '../queue/queue.ts'
 import { applyAnswers, resumed, type JournalNotice } from '../journal/resume.ts'
 import { findStep, lockTasks } from '../journal/task-rows.ts'
@@ -174,7 +174,8 @@ async function expiredChange(tx: Sql, task: LockedTask, approval: ApprovalRow): 
   const cancels = on_timeout === 'cancel'
   const request = { reason: 'An approval timed out.', mode: 'graceful' as const, user_id: task.created_by }
   if (cancels && task.worker_id === null) {
-    const { events = [], logs = [], ...end } = canceled(task, request, await readReceipt(tx, task.id))
+    const [change] = await cutShort(tx, [canceled(task, request, await readReceipt(tx, task.id))])
+    const { events = [], logs = [], ...end } = change!
     return { ...end, events: [event, ...events], logs: [log, ...logs], job: { kind: 'forget' } }
   }
   const after = afterAnswer(await requireStep(tx, approval), approval)

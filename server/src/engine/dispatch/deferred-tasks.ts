@@ -1,6 +1,6 @@
 import { agentMayWork, type agentWaitReasons } from '#contract/tasks/task-lifecycle.ts'
 import { jsonb, type Sql } from '../../platform/postgres/database.ts'
-import { canceled, readReceipt } from '../journal/cancel.ts'
+import { canceled, cutShort, readReceipt } from '../journal/cancel.ts'
 import { agentLimitKey, isBacklog, isDeferred, mayWork, noteFreed } from '../queue/concurrency-limits.ts'
 import type { Queue } from '../queue/queue.ts'
 import { applyChanges, type PublishedEvents } from '../journal/task-changes.ts'
@@ -189,9 +189,6 @@ export async function cancelAll(tx: Sql, queue: Queue, agent_id: string): Promis
     changes.push({ ...canceled(task, request, receipt), job: { kind: task.status === 'running' ? 'end' : 'forget' } })
   }
   await tx`insert into removed_agent (agent_id) values (${agent_id}) on conflict (agent_id) do update set removed_at = now(), purged_at = null`
-  return applyChanges(
-    tx,
-    queue,
-    changes.filter(({ task }) => ['running', 'waiting', 'queued'].includes(task.status)),
-  )
+  const ends = changes.filter(({ task }) => ['running', 'waiting', 'queued'].includes(task.status))
+  return applyChanges(tx, queue, await cutShort(tx, ends))
 }

@@ -6,7 +6,8 @@ import { dropRequested, listOpenBelow } from './delegations.queries.ts'
 import { applyChanges, type PublishedEvents } from './task-changes.ts'
 import type { Queue } from '../queue/queue.ts'
 import { lockTasks } from './task-rows.ts'
-import type { LockedTask, CancelRequest, Step, TaskChange } from '../task.ts'
+import { partialOutput } from './endings.ts'
+import type { LockedTask, CancelRequest, Step, TaskArtifact, TaskChange, TaskOutput } from '../task.ts'
 
 /**
  * Outcome of a cancellation. `canceled`: the task is canceled, by this request or an earlier one. `requested`: its
@@ -139,20 +140,40 @@ export async function forced(tx: Sql, task: LockedTask, request: CancelRequest):
 }
 
 /**
- * The changes, where those that end a task without its run first discard the message of a model call in progress: a
- * worker that died or lost the task has left it open.
+ * The changes, where those that end a task without its run keep what it has written so far as its output. They first
+ * discard the message of a model call in progress: a worker that died or lost the task has left it open.
  */
 export async function cutShort(tx: Sql, changes: readonly TaskChange[]): Promise<TaskChange[]> {
   const ended = changes.filter(({ task, status }) => status && isFinished(status) && task.started_at !== null)
   if (ended.length === 0) return [...changes]
-  const cut = await listCutShort(
-    tx,
-    ended.map(({ task }) => task.id),
-  )
+  const ids = ended.map(({ task }) => task.id)
+  const cut = await listCutShort(tx, ids)
+  const outputs = await listPartialOutputs(tx, ids)
   return changes.map((change) => {
-    const events = ended.includes(change) ? cut.get(change.task.id) : undefined
-    return events ? { ...change, events: [...events, ...(change.events ?? [])] } : change
+    if (!ended.includes(change)) return change
+    const output = outputs.get(change.task.id) ?? null
+    const events = (change.events ?? []).map((event) =>
+      event.type === 'task.failed' || event.type === 'task.expired'
+        ? { ...event, data: { ...event.data, output } }
+        : event,
+    )
+    return { ...change, output, events: [...(cut.get(change.task.id) ?? []), ...events] }
   })
+}
+
+/** What tasks have written so far, by task: the last text of their model, and the files that they made. */
+async function listPartialOutputs(tx: Sql, task_ids: readonly string[]): Promise<Map<string, TaskOutput | null>> {
+  const rows = await tx<{ id: string; text: string | null; artifacts: TaskArtifact[] }>`
+    select asked.id,
+      (select s.output->>'text' from task_step s
+        where s.task_id = asked.id and s.type = 'model_call' and s.status = 'completed'
+          and s.input->>'is_workers' is distinct from 'true'
+        order by s.index desc limit 1) as text,
+      (select coalesce(jsonb_agg(made.artifact order by s.index, made.nth), '[]') from task_step s
+        cross join lateral jsonb_array_elements(s.output->'artifacts') with ordinality as made(artifact, nth)
+        where s.task_id = asked.id and s.type = 'tool_call') as artifacts
+    from unnest(${[...task_ids]}::text[]) as asked(id)`
+  return new Map(rows.map(({ id, text, artifacts }) => [id, partialOutput(text ?? undefined, artifacts)]))
 }
 
 /** The events, by task, that discard the messages of model calls in progress. */

@@ -4,7 +4,7 @@ import { agentMayWork, type TaskState } from '#contract/tasks/task-lifecycle.ts'
 import { artifactsOf, lastText } from '../conversation/conversation.ts'
 import type { Decide } from './journal.ts'
 import { fitted } from './task-outbox.ts'
-import type { LockedTask, Step, TaskError, TaskOutput, TaskUsage, Wait } from '../task.ts'
+import type { LockedTask, Step, TaskArtifact, TaskError, TaskOutput, TaskUsage, Wait } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
@@ -47,9 +47,16 @@ export function failed(task: LockedTask, error: TaskError, run?: Progress): Chan
 
 /** The output with the files that the task made. A task with files has an output even without an answer. */
 export function withArtifacts(output: TaskOutput | null, run: Pick<Progress, 'steps'> | undefined): TaskOutput | null {
-  const artifacts = artifactsOf(run?.steps ?? [])
-  if (artifacts.length === 0) return output
-  return { content: '', data: null, ...output, artifacts }
+  return withFiles(output, artifactsOf(run?.steps ?? []))
+}
+
+function withFiles(output: TaskOutput | null, artifacts: readonly TaskArtifact[]): TaskOutput | null {
+  return artifacts.length === 0 ? output : { content: '', data: null, ...output, artifacts: [...artifacts] }
+}
+
+/** The output of a task that ended early: the last text of its model, if there is one, and its files. */
+export function partialOutput(text: string | undefined, artifacts: readonly TaskArtifact[]): TaskOutput | null {
+  return withFiles(text === undefined ? null : { content: text, data: null }, artifacts)
 }
 
 /** The end of a task that waited or ran too long. */
@@ -72,8 +79,7 @@ export function expired(task: LockedTask, run?: Progress): Change {
 }
 
 function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError, run: Progress | undefined): Change {
-  const text = run && lastText(run.steps, run.unfinished)
-  const output = withArtifacts(text === undefined ? null : { content: text, data: null }, run)
+  const output = run ? partialOutput(lastText(run.steps, run.unfinished), artifactsOf(run.steps)) : null
   const usage = run?.usage ?? task.usage
   const severity = criticalCodes.includes(error.code) ? 'critical' : 'medium'
   const failure = { code: error.code, message: error.message }

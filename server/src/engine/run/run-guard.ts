@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { canceled, receiptOf } from '../journal/cancel.ts'
-import { lastText } from '../conversation/conversation.ts'
-import { agentHolds, expired, waiting, withArtifacts } from '../journal/endings.ts'
+import { artifactsOf, lastText } from '../conversation/conversation.ts'
+import { agentHolds, expired, partialOutput, waiting } from '../journal/endings.ts'
 import type { Decide } from '../journal/journal.ts'
 import type { Run } from './run.ts'
 import type { CircuitBreaker } from '../models/circuit-breaker.ts'
 import type { Cooldown } from '../models/cooldown.ts'
 import type { ModelError } from '../models/model.ts'
-import type { LockedTask, TaskOutput } from '../task.ts'
+import type { LockedTask } from '../task.ts'
 
 type Change = ReturnType<Decide>
 
@@ -117,10 +117,10 @@ function cooldownLeft_ms(model: string | undefined, { cooldown }: StopContext): 
 
 function cancelRun(run: Run, task: LockedTask, request: NonNullable<LockedTask['cancel']>): Change {
   const { task: _task, ...change } = canceled({ ...task, usage: run.usage }, request, receiptOf(run.steps))
-  return { ...change, usage: run.usage, output: partialOutput(run), job: { kind: 'end' } }
-}
-
-function partialOutput(run: Run): TaskOutput | null {
-  const text = lastText(run.steps, run.unfinished)
-  return withArtifacts(text === undefined ? null : { content: text, data: null }, run)
+  return {
+    ...change,
+    usage: run.usage,
+    output: partialOutput(lastText(run.steps, run.unfinished), artifactsOf(run.steps)),
+    job: { kind: 'end' },
+  }
 }

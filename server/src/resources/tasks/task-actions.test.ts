@@ -93,6 +93,25 @@ describe('a message', () => {
     )
   })
 
+  it('a task that ends while it waits keeps what its model has written', async () => {
+    const agent = await newAgent({ tools: ['request_input'] })
+    const canceled = await give(agent, script({ text: 'I look it up. ' }, ask))
+    assert.equal(canceled.status, 'waiting')
+    await call('POST', `/tasks/${canceled.id}/cancel`)
+    const late = await give(agent, script({ text: 'Which one?' }, ask))
+    // Its time is over; the sweep that ends it comes every few seconds.
+    await service.sql`update task set expires_at = now() - interval '1 second' where id = ${late.id}`
+    const expired = await eventually(async () => {
+      const { body } = await call('GET', `/tasks/${late.id}`)
+      return body.status === 'expired' && body
+    })
+    const content = 'I look it up. '
+    assert.deepEqual((await call('GET', `/tasks/${canceled.id}`)).body.output, { content, data: null })
+    assert.deepEqual(expired.output, { content: 'Which one?', data: null })
+    const end = (await eventsOf(late)).at(-1)!
+    assert.deepEqual([end.type, end.data.output], ['task.expired', expired.output])
+  })
+
   it('a message to a task that has ended is refused', async () => {
     const task = await give(await newAgent({ model: 'builtin/echo' }), 'x')
     const { status, body } = await send(task, 'Wait!')
