@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { createProject } from '../../../test/fixtures.ts'
-import { startTestService, type TestService } from '../../../test/harness.ts'
+import { createProject } from '../../test/fixtures.ts'
+import { startTestService, type TestService } from '../../test/harness.ts'
 import { largeBody_bytes } from './own-turn.ts'
 
 describe('large bodies', () => {
