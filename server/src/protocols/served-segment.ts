@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../context.ts'
-import { untilClosed } from '../http/connection/until-closed.ts'
+import { untilClosed, whenClosed } from '../http/connection/until-closed.ts'
 import type { Loading } from '../http/handle.ts'
 import { abortWith } from '../platform/abort-signals.ts'
 import type { Sql } from '../platform/postgres/database.ts'
@@ -181,9 +181,7 @@ export class RequestEnds {
 
   /** When the connection of a request closes, records whether its response was written completely. */
   note(reply: FastifyReply, record: RequestRecord): void {
-    const end = (): void => this.#add({ ...record, state: reply.raw.writableFinished ? 'answered' : 'broken' })
-    if (reply.raw.destroyed) end()
-    else reply.raw.once('close', end)
+    whenClosed(reply.raw, () => this.#add({ ...record, state: reply.raw.writableFinished ? 'answered' : 'broken' }))
   }
 
   /** Resolves when the ends of all broken requests so far are stored. */

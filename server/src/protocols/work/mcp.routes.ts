@@ -12,7 +12,7 @@ import { callWorkMcp, gatewayBounds } from '#contract/doors/work-gateway.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import type { Lease } from '../../engine/remote/lease.ts'
-import { untilClosed } from '../../http/connection/until-closed.ts'
+import { untilClosed, whenClosed } from '../../http/connection/until-closed.ts'
 import { handle, type Handling } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { requireLease } from '../../resources/work/leases.queries.ts'
@@ -45,7 +45,7 @@ export function workMcpRoutes(app: FastifyInstance, http: HttpContext, context: 
       reply.hijack()
       const response = reply.raw
       response.on('error', () => {})
-      response.once('close', () => settle(context, work, response.writableFinished))
+      whenClosed(response, () => settle(context, work, response.writableFinished))
       const isStream = answer.headers.get('content-type')?.startsWith('text/event-stream')
       const unbuffered = isStream ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' } : {}
       // The client decides whether its connection stays open; the library would keep it.
@@ -57,7 +57,7 @@ export function workMcpRoutes(app: FastifyInstance, http: HttpContext, context: 
       }
       const source = Readable.fromWeb(answer.body as never)
       source.on('error', () => response.destroy())
-      response.once('close', () => source.destroy())
+      whenClosed(response, () => source.destroy())
       source.pipe(response)
       return undefined
     },

@@ -8,7 +8,7 @@ import type { Context } from '../../context.ts'
 import type { Lease } from '../../engine/remote/lease.ts'
 import { digestOf } from '../../engine/remote/model-calls.ts'
 import { ModelError } from '../../engine/models/model.ts'
-import { untilClosed } from '../../http/connection/until-closed.ts'
+import { untilClosed, whenClosed } from '../../http/connection/until-closed.ts'
 import { Answer, handle } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { madeAt, newId } from '../../platform/ids.ts'
@@ -92,16 +92,14 @@ export function workModelRoutes(app: FastifyInstance, http: HttpContext, context
    * Marks a result as delivered if the response was written completely. From then on, an equal call is a new call.
    */
   function settle(reply: FastifyReply, done: { delivered(): Promise<void>; dropped(): void }): void {
-    const close = (): void => {
+    whenClosed(reply.raw, () => {
       if (!reply.raw.writableFinished) return done.dropped()
       done
         .delivered()
         .catch((error: unknown) =>
           log.warn({ err: error }, 'delivery of a model response could not be stored; a repeated call gets it again'),
         )
-    }
-    if (reply.raw.destroyed) close()
-    else reply.raw.once('close', close)
+    })
   }
 
   async function stream(
