@@ -17,6 +17,7 @@ import { countAction, requireKey } from './call-tool.ts'
 import type { McpCall } from './mcp-call.ts'
 import { findPublished } from './published.queries.ts'
 import { mayCall, mcpHandler, toolsOf } from './server.ts'
+import { isEventStream, writeAnswerHead } from '../mcp-answer.ts'
 
 const loopback = new Set(['localhost', '127.0.0.1', '[::1]', '::1'])
 /** Scopes that clients should request by default. */
@@ -193,19 +194,12 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
   const answer = await handler.fetch(asked, { authInfo })
   const reader = answer.body?.getReader()
   const first = reader?.read()
-  const stream = answer.headers.get('content-type')?.startsWith('text/event-stream')
-    ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' }
-    : {}
+  const isStream = isEventStream(answer)
   // A read error is handled where the part is read.
   first?.then(begun.resolve, begun.resolve)
-  if (stream['cache-control'] && first) await begun.promise
-  const ours = reply.getHeaders() as Record<string, string>
-  reply.hijack()
+  if (isStream && first) await begun.promise
+  writeAnswerHead(reply, answer)
   const response = reply.raw
-  response.on('error', () => {})
-  // The client decides whether its connection stays open; the library would keep it.
-  answer.headers.delete('connection')
-  response.writeHead(answer.status, { ...ours, ...Object.fromEntries(answer.headers), ...stream })
   if (!reader || !first) return void response.end()
   const source = Readable.from(partsOf(reader, first), { objectMode: false })
   source.on('error', () => response.destroy())
@@ -214,7 +208,7 @@ async function serve(handler: ReturnType<typeof mcpHandler>, call: McpCall): Pro
     reader.cancel().catch(() => {})
   })
   source.pipe(response)
-  if (!stream['cache-control']) return
+  if (!isStream) return
   // The library writes whole frames, so a frame between two of them is safe.
   for (const text of pushed) response.write(text)
   call.push = (message) => void response.write(frame(message))

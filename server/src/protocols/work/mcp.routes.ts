@@ -13,6 +13,7 @@ import { Problem } from '#contract/core/problems.ts'
 import type { Context } from '../../context.ts'
 import type { Lease } from '../../engine/remote/lease.ts'
 import { untilClosed, whenClosed } from '../../http/connection/until-closed.ts'
+import { writeAnswerHead } from '../mcp-answer.ts'
 import { handle, type Handling } from '../../http/handle.ts'
 import type { HttpContext } from '../../http/http-context.ts'
 import { requireLease } from '../../resources/work/leases.queries.ts'
@@ -41,16 +42,9 @@ export function workMcpRoutes(app: FastifyInstance, http: HttpContext, context: 
       const answer = await handler.fetch(requestOf(context, handling, work.signal), {
         authInfo: { token: '', clientId: handling.principal.credential_id, scopes: [], extra: { work } },
       })
-      const ours = reply.getHeaders() as Record<string, string>
-      reply.hijack()
       const response = reply.raw
-      response.on('error', () => {})
       whenClosed(response, () => settle(context, work, response.writableFinished))
-      const isStream = answer.headers.get('content-type')?.startsWith('text/event-stream')
-      const unbuffered = isStream ? { 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' } : {}
-      // The client decides whether its connection stays open; the library would keep it.
-      answer.headers.delete('connection')
-      response.writeHead(answer.status, { ...ours, ...Object.fromEntries(answer.headers), ...unbuffered })
+      writeAnswerHead(reply, answer)
       if (!answer.body) {
         response.end()
         return undefined
