@@ -156,7 +156,8 @@ async function serveAdmitted<O extends Operation, Loaded>(
     occupy(scope = operation.scope) {
       request.is_long = true
       place.leave()
-      context.stream_rights.guard(principal as Principal, { ...operation, scope }, request.headers, reply.raw)
+      const { administrators } = operation
+      context.stream_rights.guard(principal as Principal, { scope, administrators }, request.headers, reply.raw)
       return context.open_streams.take((principal as Principal).subject, reply.raw).catch((error: unknown) => {
         if (error instanceof Problem && error.kind === 'rate_limit_exceeded')
           context.authentication.uses.refused(principal as Principal, 'tasks.open_streams')

@@ -59,6 +59,11 @@ export function partialOutput(text: string | undefined, artifacts: readonly Task
   return withFiles(text === undefined ? null : { content: text, data: null }, artifacts)
 }
 
+/** The partial output of a run. */
+export function outputSoFar({ steps, unfinished }: Pick<Progress, 'steps' | 'unfinished'>): TaskOutput | null {
+  return partialOutput(lastText(steps, unfinished), artifactsOf(steps))
+}
+
 /** The end of a task that waited or ran too long. */
 export function expired(task: LockedTask, run?: Progress): Change {
   const error =
@@ -79,7 +84,7 @@ export function expired(task: LockedTask, run?: Progress): Change {
 }
 
 function ended(task: LockedTask, status: 'failed' | 'expired', error: TaskError, run: Progress | undefined): Change {
-  const output = run ? partialOutput(lastText(run.steps, run.unfinished), artifactsOf(run.steps)) : null
+  const output = run ? outputSoFar(run) : null
   const usage = run?.usage ?? task.usage
   const severity = criticalCodes.includes(error.code) ? 'critical' : 'medium'
   const failure = { code: error.code, message: error.message }

@@ -4,10 +4,10 @@ import type { WorkCommand } from '#contract/tasks/work.ts'
 import { cleanText, cleanValue } from '../../platform/clean-text.ts'
 import { newId } from '../../platform/ids.ts'
 import { nothingReserved } from '../budgets/ledger.ts'
-import { artifactsOf, lastText, type ModelCallOutput } from '../conversation/conversation.ts'
+import { lastText, type ModelCallOutput } from '../conversation/conversation.ts'
 import type { StoredMessage } from '../conversation/turns.ts'
 import { canceled, listCutShort, readReceipt } from '../journal/cancel.ts'
-import { agentHolds, completed, expired, failed, joined, partialOutput } from '../journal/endings.ts'
+import { agentHolds, completed, expired, failed, joined, outputSoFar } from '../journal/endings.ts'
 import { agentsWithDeferred, applyChanges } from '../journal/task-changes.ts'
 import { listSteps, lockTasksWithWork } from '../journal/task-rows.ts'
 import { extendWork, findWork, listLostWork } from '../journal/work.queries.ts'
@@ -186,7 +186,7 @@ function questionOf({ task, steps }: Held): Step {
 
 async function cancellation({ tx, task, steps }: Held): Promise<Change> {
   const { task: _, ...change } = canceled(task, task.cancel!, await readReceipt(tx, task.id))
-  return { ...change, output: partialOutput(lastText(steps, ''), artifactsOf(steps)), job: { kind: 'end' } }
+  return { ...change, output: outputSoFar({ steps, unfinished: '' }), job: { kind: 'end' } }
 }
 
 function end({ task }: Held, change: Change): { change: Change; result: Ended } {

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { canceled, receiptOf } from '../journal/cancel.ts'
-import { artifactsOf, lastText } from '../conversation/conversation.ts'
-import { agentHolds, expired, partialOutput, waiting } from '../journal/endings.ts'
+import { agentHolds, expired, outputSoFar, waiting } from '../journal/endings.ts'
 import type { Decide } from '../journal/journal.ts'
 import type { Run } from './run.ts'
 import type { CircuitBreaker } from '../models/circuit-breaker.ts'
@@ -117,10 +116,5 @@ function cooldownLeft_ms(model: string | undefined, { cooldown }: StopContext): 
 
 function cancelRun(run: Run, task: LockedTask, request: NonNullable<LockedTask['cancel']>): Change {
   const { task: _task, ...change } = canceled({ ...task, usage: run.usage }, request, receiptOf(run.steps))
-  return {
-    ...change,
-    usage: run.usage,
-    output: partialOutput(lastText(run.steps, run.unfinished), artifactsOf(run.steps)),
-    job: { kind: 'end' },
-  }
+  return { ...change, usage: run.usage, output: outputSoFar(run), job: { kind: 'end' } }
 }

@@ -3,6 +3,7 @@ import { bounds } from '#contract/core/limits.ts'
 import { Problem } from '#contract/core/problems.ts'
 import type { Sql } from '../../platform/postgres/database.ts'
 import type { RateSettings } from '../access/rate-limit.ts'
+import { whenClosed } from './until-closed.ts'
 
 /** A worker without a heartbeat for this long is dead, and its streams are closed. */
 const lease_seconds = 10
@@ -98,8 +99,7 @@ export function countOpenStreams({ sql, worker_id, rates }: OpenStreamsOptions):
         of.count -= 1
         lowerLater(subject, of, release_ms)
       }
-      if (response.destroyed) release()
-      else response.once('close', release)
+      whenClosed(response, release)
     },
   }
 }
